@@ -1,0 +1,141 @@
+"""The seams: what each part may ask of another, as Protocols. Features meet here, never by importing each other."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from gateway.core.reading import Reading, WireError
+from gateway.core.record import GenerationRecord, Measurement
+from gateway.core.types import Call, Deployment, Health, Json, Plan, Provider, SpeedEvidence
+
+
+class Listener(Protocol):
+    """Hears of every finished request. Must not block and must not raise."""
+
+    def record(self, record: GenerationRecord) -> None: ...
+
+
+class Sink(Protocol):
+    """The way back to one client. `start` is called at most once; writes wait while the client does not read."""
+
+    @property
+    def started(self) -> bool: ...
+
+    async def start(self, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None: ...
+
+    async def write(self, data: bytes) -> None: ...
+
+    async def end(self) -> None: ...
+
+
+class Exchange(Protocol):
+    """One request to an upstream and its answer. Closing is synchronous, idempotent and safe in every phase.
+
+    Moments are monotonic seconds: `sent` the last byte of the request, `headers_at` the response head.
+    `pool_wait_s` and `connect_s` (None on a reused connection; includes TLS) lie before `sent`.
+    """
+
+    status: int
+    headers: Sequence[tuple[bytes, bytes]]
+    sent: float
+    headers_at: float
+    pool_wait_s: float
+    connect_s: float | None
+
+    async def read(self, until: float) -> tuple[bytes, float] | None:
+        """The next bytes and the moment they left the socket; b"" at the end of the body; None when `until` passed.
+
+        Raises AttemptError (`cut`, `malformed`) when the connection fails.
+        """
+
+    def release(self) -> None:
+        """The answer was read to its end (or its terminal marker): the connection may serve another."""
+
+    def close(self) -> None:
+        """Abandon the answer and close the socket now."""
+
+
+class Outbound(Protocol):
+    """One HTTP request to send."""
+
+    method: str
+    url: str
+    headers: Sequence[tuple[str, str]]
+    body: bytes
+
+
+class Engine(Protocol):
+    """The only owner of upstream sockets."""
+
+    async def open(self, provider: Provider, request: Outbound, connect_s: float, until: float) -> Exchange:
+        """Sends the request and waits for the response head until the monotonic moment `until`.
+
+        Raises AttemptError: `connect`, `tls`, `timeout_connect`, `timeout_ttft` (no head by `until`), `cut`, `malformed`.
+        """
+
+    async def close(self) -> None: ...
+
+
+class Dialect(Protocol):
+    """A wire format, as pure functions."""
+
+    name: str
+
+    def request(self, call: Call, deployment: Deployment) -> tuple[str, Json, tuple[str, ...]]:
+        """The path below the base URL, the body to send, and the names of parameters that were dropped."""
+
+    def read_event(self, name: bytes | None, payload: bytes) -> Reading:
+        """One server-sent event: its `event:` name and joined data (bare JSON lines come as data too). Never raises."""
+
+    def read_body(self, payload: bytes) -> Reading:
+        """A whole, non-streamed answer with status 200. Never raises; `bad` where it is no JSON object."""
+
+    def read_error(self, status: int, payload: bytes, failover_on: frozenset[int]) -> WireError:
+        """What an error answer (status >= 400) means. Never raises."""
+
+
+class StreamMeter(Protocol):
+    """Measures one attempt. Moments are monotonic seconds taken at the read from the socket."""
+
+    def headers(self, at: float) -> None: ...
+
+    def observe(self, reading: Reading, at: float) -> None: ...
+
+    def comment(self) -> None: ...
+
+    def blocked(self, seconds: float) -> None: ...
+
+    def finish(self, outcome: str, at: float) -> Measurement: ...
+
+
+class Planner(Protocol):
+    """Puts deployments in an order, without I/O."""
+
+    def plan(self, call: Call, now: float) -> Plan: ...
+
+
+class HealthBook(Protocol):
+    """What is known of each deployment's health. All calls are synchronous and local."""
+
+    def health(self, deployment: Deployment, now: float) -> Health: ...
+
+    def admit(self, deployment: Deployment, now: float) -> None:
+        """An attempt begins (claims the half-open trial where there is one)."""
+
+    def failed(self, deployment: Deployment, code: str, request_id: str, retry_after_s: float | None, now: float) -> None: ...
+
+    def succeeded(self, deployment: Deployment, now: float) -> None: ...
+
+    def released(self, deployment: Deployment, now: float) -> None:
+        """The attempt ended with no verdict (the client left, or the caller's own mistake)."""
+
+
+Clock = Callable[[], float]
+
+
+class SpeedEvidenceSource(Protocol):
+    """The statistics sag is judged on."""
+
+    def evidence(self, deployment_id: str, now: float) -> SpeedEvidence: ...
+
+    def freeze(self, deployment_id: str, frozen: bool) -> None:
+        """While frozen the baseline learns nothing: a sag must not become the new normal."""
