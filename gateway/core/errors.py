@@ -6,12 +6,14 @@ GatewayError
 └── AttemptError       one try at one deployment failed; may move on to the next
 
 An `AttemptError.code` is the low-cardinality word of the generation record (`timeout_ttft`, `rate_limited`, …).
-`AttemptError.message` is ours and safe to show. Text an upstream wrote is kept only in `caller_message`, and is
-shown only where the caller made the mistake and needs it (bad_request, context_length, content_filter).
+`AttemptError.detail` is ours and safe to show. Text an upstream wrote is kept only in `wire`, and is shown only where
+the caller made the mistake and needs it (bad_request, context_length, content_filter).
 """
 
 from dataclasses import dataclass
 from types import MappingProxyType
+
+from gateway.core.reading import WireError
 
 
 class GatewayError(Exception):
@@ -91,8 +93,8 @@ FAILURES: MappingProxyType[str, FailureKind] = MappingProxyType(
 class AttemptError(GatewayError):
     """One attempt failed.
 
-    `status` is the upstream's HTTP status where one arrived. `fields` are the upstream error body's own
-    `message`, `type`, `param`, `code` for mistakes of the caller, None otherwise.
+    `status` is the upstream's HTTP status where one arrived. `wire` is what it said, shown only
+    where the caller made the mistake. `ours`: the cause lies in this gateway (its own pool), not in the provider.
     """
 
     def __init__(
@@ -102,16 +104,21 @@ class AttemptError(GatewayError):
         *,
         status: int | None = None,
         retry_after_s: float | None = None,
-        caller_message: str | None = None,
-        param: str | None = None,
+        wire: WireError | None = None,
+        ours: bool = False,
     ) -> None:
         super().__init__(detail or FAILURES[code].says)
         self.code = code
         self.detail = detail
         self.status = status
         self.retry_after_s = retry_after_s
-        self.caller_message = caller_message
-        self.param = param
+        self.wire = wire
+        self.ours = ours
+
+    @property
+    def charges(self) -> bool:
+        """Whether it counts against the deployment's health."""
+        return self.kind.charges and not self.ours
 
     @property
     def kind(self) -> FailureKind:

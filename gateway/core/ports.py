@@ -1,11 +1,12 @@
 """The seams: what each part may ask of another, as Protocols. Features meet here, never by importing each other."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from gateway.core.reading import Reading, WireError
 from gateway.core.record import GenerationRecord, Measurement
-from gateway.core.types import Call, Deployment, Health, Json, Plan, Provider, SpeedEvidence
+from gateway.core.types import Call, Deployment, Health, Json, Plan, Provider, SpeedEvidence, Timeouts
 
 
 class Listener(Protocol):
@@ -34,12 +35,23 @@ class Exchange(Protocol):
     `pool_wait_s` and `connect_s` (None on a reused connection; includes TLS) lie before `sent`.
     """
 
-    status: int
-    headers: Sequence[tuple[bytes, bytes]]
-    sent: float
-    headers_at: float
     pool_wait_s: float
     connect_s: float | None
+
+    @property
+    def sent(self) -> float: ...
+
+    @property
+    def headers_at(self) -> float | None: ...
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Sequence[tuple[bytes, bytes]]: ...
+
+    async def head(self, until: float) -> bool:
+        """Waits for the response head; False when the moment `until` passed first. Raises as `read` does."""
 
     async def read(self, until: float) -> tuple[bytes, float] | None:
         """The next bytes and the moment they left the socket; b"" at the end of the body; None when `until` passed.
@@ -51,25 +63,26 @@ class Exchange(Protocol):
         """The answer was read to its end (or its terminal marker): the connection may serve another."""
 
     def close(self) -> None:
-        """Abandon the answer and close the socket now."""
+        """Abandon the answer and close the socket now. After `release` it does nothing."""
 
 
-class Outbound(Protocol):
-    """One HTTP request to send."""
+@dataclass(frozen=True, slots=True)
+class Outbound:
+    """One request to send. `path` goes below the provider's base URL."""
 
-    method: str
-    url: str
-    headers: Sequence[tuple[str, str]]
+    path: str
     body: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+    method: str = "POST"
 
 
 class Engine(Protocol):
     """The only owner of upstream sockets."""
 
-    async def open(self, provider: Provider, request: Outbound, connect_s: float, until: float) -> Exchange:
-        """Sends the request and waits for the response head until the monotonic moment `until`.
+    async def open(self, provider: Provider, request: Outbound, timeouts: Timeouts) -> Exchange:
+        """Takes or dials a connection and writes the request; does not wait for the answer.
 
-        Raises AttemptError: `connect`, `tls`, `timeout_connect`, `timeout_ttft` (no head by `until`), `cut`, `malformed`.
+        Raises AttemptError: `connect`, `tls`, `timeout_connect`, `overloaded` (no connection free in time), `cut`.
         """
 
     async def close(self) -> None: ...
@@ -121,7 +134,9 @@ class HealthBook(Protocol):
     def admit(self, deployment: Deployment, now: float) -> None:
         """An attempt begins (claims the half-open trial where there is one)."""
 
-    def failed(self, deployment: Deployment, code: str, request_id: str, retry_after_s: float | None, now: float) -> None: ...
+    def failed(
+        self, deployment: Deployment, code: str, request_id: str, retry_after_s: float | None, now: float
+    ) -> None: ...
 
     def succeeded(self, deployment: Deployment, now: float) -> None: ...
 

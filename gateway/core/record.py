@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The committed attempt, from the last byte of its request. `overhead_ms`: inside the gateway, waiting for nobody."""
+    """The committed attempt, from the last byte of its request. `overhead_ms`: time of ours that waited for nobody."""
 
     overhead_ms: float | None = None
     pool_wait_ms: float | None = None

@@ -179,7 +179,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """A deployment's state as the planner and the tables see it. `until` is monotonic seconds, None where open-ended."""
+    """A deployment's state as the planner and the tables see it. `until`: monotonic seconds, None where open-ended."""
 
     state: Literal["ok", "unmeasured", "sagging", "probing", "cooling", "disabled"]
     reason: str | None = None

@@ -1,4 +1,4 @@
-"""Server-sent events framed on bytes: LF, CRLF, CR, split anywhere, BOM, multi-line data, comments; memory is bounded."""
+"""Server-sent events framed on bytes: LF, CRLF, CR, split anywhere, BOM, multi-line data, comments; bounded."""
 
 import re
 from dataclasses import dataclass
