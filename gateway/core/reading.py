@@ -8,6 +8,7 @@ class Usage:
     """Token counts as the provider's final usage states them, already normalised: `output` includes reasoning.
 
     `reasoning` None: not known (also for a 0 beside streamed reasoning, which the meter decides).
+    `predicted`: tokens of a predicted output, accepted or rejected: they make the rate of the sample meaningless.
     """
 
     input: int | None = None
@@ -15,6 +16,7 @@ class Usage:
     cache_write: int | None = None
     output: int | None = None
     reasoning: int | None = None
+    predicted: int | None = None
 
 
 @dataclass(slots=True)
@@ -37,6 +39,7 @@ class Reading:
     `usage_only`: a pure usage chunk (`choices: []`), to be cut out where the client did not ask for usage.
     `terminal`: the dialect's end marker (`[DONE]`). `bad`: the frame could not be decoded.
     `tool_calls_whole`: complete tool calls delivered in this one event.
+    `summarised`: the reasoning is said to be a summary, or withheld: what is billed is not what is streamed.
     """
 
     content: int = 0
@@ -52,6 +55,7 @@ class Reading:
     bad: bool = False
     choices: int = 1
     tool_calls_whole: int = 0
+    summarised: bool = False
     model: str | None = None
     tier: str | None = None
     response_id: str | None = None

@@ -1,0 +1,1 @@
+"""The request path: plan → attempt → commit or move on → record."""

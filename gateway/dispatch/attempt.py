@@ -1,0 +1,208 @@
+"""One attempt at one deployment: send, wait for the head, judge the status, then relay or collect the answer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gateway.core.clock import monotonic, utc_now
+from gateway.core.errors import AttemptError
+from gateway.core.ports import Dialect, Engine, Exchange, Sink, StreamMeter
+from gateway.core.types import Call, Candidate, Deployment
+from gateway.dispatch.answers import STREAM_HEADERS, error_body, error_event, passed_on, routing_headers
+from gateway.dispatch.deadlines import Deadlines, Pulse
+from gateway.dispatch.journey import Journey, Trial
+from gateway.dispatch.relay import Relay
+from gateway.dispatch.upstream_request import outbound
+from gateway.upstream.retry_after import retry_after_s
+
+MAX_ERROR_BODY = 256 * 1024
+MAX_ANSWER = 64 * 1024 * 1024
+# An error body that trickles in must not hold the next attempt up.
+ERROR_BODY_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class MeterStart:
+    """What a meter is told at the start: its deployment, t0, the prompt estimate, and whether it is a later attempt."""
+
+    deployment: Deployment
+    sent: float
+    prompt_tokens: int
+    retry: bool
+
+
+NewMeter = Callable[[MeterStart], StreamMeter]
+
+
+class Attempts:
+    """Makes attempts. Holds what they share; keeps nothing of any one of them."""
+
+    def __init__(self, engine: Engine, dialects: dict[str, Dialect], new_meter: NewMeter) -> None:
+        self._engine = engine
+        self._dialects = dialects
+        self._new_meter = new_meter
+
+    async def run(self, journey: Journey, trial: Trial, sink: Sink, pulse: Pulse, *, last: bool) -> None:
+        """Raises AttemptError while another deployment may still answer. Afterwards `trial.outcome` is set."""
+        call, deployment = journey.call, trial.candidate.deployment
+        dialect = self._dialects[deployment.provider.dialect]
+        deadlines = Deadlines(call, pulse, last=last)
+        request, trial.dropped = outbound(call, deployment, dialect)
+        exchange = await self._engine.open(deployment.provider, request, call.target.timeouts)
+        trial.exchange = exchange
+        await _head(exchange, deadlines)
+        journey.count_sending(trial)
+        if not 200 <= exchange.status < 300:
+            raise await _refusal(exchange, dialect, deployment)
+        meter = self._new_meter(MeterStart(deployment, exchange.sent, call.needs.prompt_tokens, trial.retry))
+        trial.meter = meter
+        assert exchange.headers_at is not None
+        meter.headers(exchange.headers_at)
+        if call.stream:
+            await self._stream(journey, trial, sink, deadlines, pulse)
+        else:
+            await _whole(journey, trial, sink, dialect, deadlines)
+
+    async def _stream(self, journey: Journey, trial: Trial, sink: Sink, deadlines: Deadlines, pulse: Pulse) -> None:
+        exchange, meter = trial.exchange, trial.meter
+        assert exchange is not None
+        assert meter is not None
+        dialect = self._dialects[trial.candidate.deployment.provider.dialect]
+        await _check_stream(exchange, dialect, deadlines)
+        relay = Relay(exchange, meter, dialect, deadlines, pulse)
+        tried = len(journey.attempts) + 1
+
+        def head() -> list[tuple[bytes, bytes]]:
+            journey.client_ttft_s = monotonic() - journey.call.started
+            trial.committed = True
+            return [
+                *STREAM_HEADERS,
+                *routing_headers(journey.call.id, trial.candidate, tried),
+                *passed_on(exchange.headers),
+            ]
+
+        await relay.run(sink, head, keep_usage=wants_usage(journey.call))
+        trial.committed = True
+        journey.overhead_s += relay.passing_s
+        if relay.committed_at is not None and journey.client_ttft_s is None:
+            journey.client_ttft_s = relay.committed_at - journey.call.started
+        if relay.error is None:
+            trial.outcome = "ok"
+            exchange.release()
+        else:
+            trial.error = relay.error
+            trial.outcome = "truncated" if relay.error.code == "cut" else "error"
+            exchange.close()
+            await sink.write(error_event(_late_error(relay.error, trial.candidate)))
+        await sink.end()
+
+
+async def _head(exchange: Exchange, deadlines: Deadlines) -> None:
+    deadlines.start(exchange.sent)
+    while not await exchange.head(deadlines.until()):
+        deadlines.start(exchange.sent)
+        await deadlines.passed()
+    deadlines.start(exchange.sent)
+
+
+async def _refusal(exchange: Exchange, dialect: Dialect, deployment: Deployment) -> AttemptError:
+    """The error an answer with another status than 2xx stands for."""
+    try:
+        body = await read_all(exchange, MAX_ERROR_BODY, monotonic() + ERROR_BODY_S)
+    except AttemptError:
+        body = None  # the status has already said it
+    status = exchange.status
+    comes_back_s = retry_after_s(exchange.headers, utc_now())
+    if body is not None:
+        exchange.release()
+    if status < 400:
+        return AttemptError("not_found", "answers with a redirect, which is not followed", status=status)
+    wire = dialect.read_error(status, body or b"", deployment.provider.failover_on)
+    return AttemptError(wire.code, status=status, retry_after_s=comes_back_s, wire=wire)
+
+
+def _check_plain(exchange: Exchange) -> bytes:
+    """The media type, of an answer that is not compressed."""
+    kinds = {name: value.lower() for name, value in exchange.headers if name in (b"content-type", b"content-encoding")}
+    if kinds.get(b"content-encoding", b"identity") != b"identity":
+        raise AttemptError("malformed", "compressed its answer although asked not to", status=exchange.status)
+    return kinds.get(b"content-type", b"")
+
+
+async def _check_stream(exchange: Exchange, dialect: Dialect, deadlines: Deadlines) -> None:
+    """Some providers answer a refusal with status 200 and plain JSON where a stream was asked for."""
+    media_type = _check_plain(exchange)
+    if media_type.startswith(b"text/html"):
+        raise AttemptError("malformed", "sent a web page", status=exchange.status)
+    if not media_type.startswith(b"application/json"):
+        return
+    body = await read_all(exchange, MAX_ERROR_BODY, min(deadlines.until(), monotonic() + ERROR_BODY_S))
+    reading = dialect.read_body(body or b"")
+    if reading.error is not None:
+        raise AttemptError(reading.error.code, status=exchange.status, wire=reading.error)
+    raise AttemptError("malformed", "did not stream its answer", status=exchange.status)
+
+
+async def _whole(journey: Journey, trial: Trial, sink: Sink, dialect: Dialect, deadlines: Deadlines) -> None:
+    """A plain answer: collected, judged, passed on byte for byte."""
+    exchange, meter, call = trial.exchange, trial.meter, journey.call
+    assert exchange is not None
+    assert meter is not None
+    _check_plain(exchange)
+    body = await read_all(exchange, MAX_ANSWER, deadlines.until())
+    at = monotonic()
+    if body is None:
+        raise AttemptError("timeout_total", status=exchange.status)
+    reading = dialect.read_body(body)
+    if reading.error is not None:
+        raise AttemptError(reading.error.code, status=exchange.status, wire=reading.error)
+    if reading.bad:
+        raise AttemptError("malformed", "sent an answer that is no JSON object", status=exchange.status)
+    meter.observe(reading, at)
+    bears = reading.content or reading.reasoning or reading.tool or reading.unknown_delta or reading.repeat
+    if not bears and reading.finish is None and not (reading.usage and reading.usage.output):
+        raise AttemptError("empty", status=exchange.status)
+    trial.committed = True
+    trial.outcome = "ok"
+    exchange.release()
+    journey.overhead_s += monotonic() - at
+    await sink.start(
+        200,
+        [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"x-gateway-overhead-ms", f"{journey.overhead_s * 1000:.1f}".encode()),
+            *routing_headers(call.id, trial.candidate, len(journey.attempts) + 1),
+            *passed_on(exchange.headers),
+        ],
+    )
+    await sink.write(body)
+    await sink.end()
+
+
+async def read_all(exchange: Exchange, limit: int, until: float) -> bytes | None:
+    """The whole body; None when it is not there by `until`. Raises AttemptError `malformed` over `limit` bytes."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        got = await exchange.read(until)
+        if got is None:
+            return None
+        if not got[0]:
+            return b"".join(parts)
+        size += len(got[0])
+        if size > limit:
+            raise AttemptError("malformed", f"sent an answer over {limit // 1024} KB", status=exchange.status)
+        parts.append(got[0])
+
+
+def wants_usage(call: Call) -> bool:
+    """Whether the client asked for the usage chunk itself."""
+    options = call.body.get("stream_options")
+    return isinstance(options, dict) and options.get("include_usage") is True
+
+
+def _late_error(error: AttemptError, candidate: Candidate) -> bytes:
+    says = error.detail or error.kind.says
+    message = f"{candidate.deployment.id} {says}; the answer is incomplete"
+    status = error.kind.status if error.kind.status != 400 else 502
+    return error_body(status, message, code=error.code)

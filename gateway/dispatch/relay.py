@@ -1,0 +1,185 @@
+"""The streaming phase of one attempt: scan each read, hold until the first token, then pass bytes on as they came."""
+
+from collections.abc import Callable, Sequence
+
+from gateway.core.clock import monotonic
+from gateway.core.errors import AttemptError
+from gateway.core.ports import Dialect, Exchange, Sink, StreamMeter
+from gateway.core.reading import Reading
+from gateway.dispatch.answers import Headers
+from gateway.dispatch.deadlines import Deadlines, Pulse
+from gateway.upstream.sse import Event, Framer
+
+# What is held before the first token: more than any role chunk and preamble needs.
+MAX_HELD = 1024 * 1024
+# An event longer than this is no event.
+MAX_EVENT = 32 * 1024 * 1024
+# Sent where a provider ended well without it.
+DONE = b"data: [DONE]\n\n"
+
+
+class Relay:
+    """One upstream stream on its way to one client.
+
+    `run` raises AttemptError as long as nothing was committed; after that `error` holds what went wrong, and the
+    caller of `run` tells the client in-band. `committed_at` is the moment of the read that bore the first token,
+    `passing_s` the time from there until it was written to the client.
+    """
+
+    def __init__(
+        self, exchange: Exchange, meter: StreamMeter, dialect: Dialect, deadlines: Deadlines, pulse: Pulse
+    ) -> None:
+        self._exchange = exchange
+        self._meter = meter
+        self._dialect = dialect
+        self._deadlines = deadlines
+        self._pulse = pulse
+        self._framer = Framer()
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self._bears = False
+        self._commits = False
+        self._finish: str | None = None
+        self._billed = 0
+        self._terminal = b""
+        self.committed_at: float | None = None
+        self.passing_s = 0.0
+        self.error: AttemptError | None = None
+
+    async def run(self, sink: Sink, head: Callable[[], Headers], *, keep_usage: bool) -> None:
+        """Relays until the stream ends. `head` gives the response headers at the moment of the commit."""
+        ended = False
+        while not (ended or self._terminal or self.error):
+            try:
+                got = await self._exchange.read(self._deadlines.until())
+                if got is None:
+                    await self._deadlines.passed(may_beat=not self._framer.inside_event)
+                    continue
+            except AttemptError as error:
+                self._break(error)
+                break
+            data, at = got
+            ended = not data
+            out = self._sift(self._framer.feed(data) if data else self._framer.flush(), at, keep_usage)
+            if self.committed_at is None:
+                await self._hold(out, at, sink, head)
+            elif out:
+                await self._write(sink, out)
+        await self._conclude(sink, head)
+
+    # --- reading ---
+
+    def _sift(self, events: Sequence[Event], at: float, keep_usage: bool) -> bytes:
+        """Reads each event and returns the bytes to pass on."""
+        if len(events) == 1:
+            return self._judge(events[0], at, keep_usage)
+        out: list[bytes] = []
+        for event in events:
+            out.append(self._judge(event, at, keep_usage))
+            if self.error or self._terminal:
+                break
+        return b"".join(out)
+
+    def _judge(self, event: Event, at: float, keep_usage: bool) -> bytes:
+        """What of one event is passed on: all of it, or nothing."""
+        if event.data is None:
+            return self._judge_unread(event, at)
+        reading = self._dialect.read_event(event.name, event.data)
+        raw = event.raw
+        if reading.bad:
+            raw = self._mend(event, reading)
+        self._meter.observe(reading, at)
+        if reading.content or reading.reasoning or reading.tool:
+            self._bears = True
+            self._deadlines.token(at)
+        if reading.error is not None:
+            self._break(AttemptError(reading.error.code, wire=reading.error))
+            return b""
+        if reading.terminal:
+            self._terminal = raw
+            return b""
+        self._finish = reading.finish or self._finish
+        self._commits = self._commits or reading.unknown_delta
+        if reading.usage is not None:
+            self._billed = max(self._billed, reading.usage.output or 0)
+            if reading.usage_only and not keep_usage:
+                return b""
+        return raw + b"\n\n" if event.unterminated else raw
+
+    def _judge_unread(self, event: Event, at: float) -> bytes:
+        """Comments, blank lines, and events too long to be read."""
+        for _ in range(event.comments):
+            self._meter.comment()
+        if event.partial or event.oversize:
+            if event.oversize:
+                self._meter.observe(Reading(bad=True), at)
+            if self._framer.inside_event > MAX_EVENT:
+                self._break(AttemptError("malformed", "sent an event without end"))
+                return b""
+            self._commits = self._commits or self._held_bytes + len(event.raw) > MAX_HELD // 2
+            self._deadlines.token(at)
+        elif self.committed_at is None and self._held_bytes > MAX_HELD // 4:
+            return b""  # comments without end are not worth holding
+        return event.raw
+
+    def _mend(self, event: Event, reading: Reading) -> bytes:
+        """An undecodable frame: before the commit a reason to leave, after it passed on as it came.
+
+        Only bytes that are no UTF-8 are replaced: clients decode strictly and would crash on them.
+        """
+        if self.committed_at is None and not self._bears:
+            self._break(AttemptError("malformed", "sent a frame that cannot be decoded"))
+        try:
+            event.raw.decode()
+        except UnicodeDecodeError:
+            return event.raw.decode("utf-8", "replace").encode()
+        return event.raw
+
+    def _break(self, error: AttemptError) -> None:
+        """The stream failed. Before the commit the attempt ends here, and the next deployment may answer."""
+        if self.committed_at is None:
+            raise error
+        self.error = error
+
+    # --- writing ---
+
+    async def _hold(self, out: bytes, at: float, sink: Sink, head: Callable[[], Headers]) -> None:
+        if out:
+            self._held.append(out)
+            self._held_bytes += len(out)
+        if self._bears or self._commits:
+            await self._commit(at, sink, head)
+        elif self._held_bytes > MAX_HELD:
+            raise AttemptError("malformed", "sent a megabyte without a token")
+
+    async def _commit(self, at: float, sink: Sink, head: Callable[[], Headers]) -> None:
+        self.committed_at = at
+        if not sink.started:
+            await sink.start(200, head())
+        held = b"".join(self._held)
+        self._held.clear()
+        if held:
+            await self._write(sink, held)
+        self.passing_s = monotonic() - at
+
+    async def _write(self, sink: Sink, data: bytes) -> None:
+        began = monotonic()
+        await sink.write(data)
+        ended = monotonic()
+        if ended - began > 0.001:
+            self._meter.blocked(ended - began)
+        self._pulse.put_off(ended)
+
+    async def _conclude(self, sink: Sink, head: Callable[[], Headers]) -> None:
+        """The stream is over: was that an answer?"""
+        if self.error is not None:
+            return
+        whole = self._finish is not None or bool(self._terminal)
+        if self.committed_at is None:
+            if self._finish is None and not self._billed:
+                raise AttemptError("empty" if self._terminal else "cut")
+            await self._commit(monotonic(), sink, head)
+        if not whole:
+            self.error = AttemptError("cut")
+            return
+        await self._write(sink, self._terminal or DONE)

@@ -1,0 +1,47 @@
+"""The request that goes to a provider: body, headers, and nothing of the caller's that is not on a list."""
+
+import json
+
+import orjson
+
+from gateway import __version__
+from gateway.core.ports import Dialect, Outbound
+from gateway.core.types import Call, Deployment, Json
+
+# Beta and version flags, and what OpenRouter shows as the calling app. Never a credential, cookie or forwarding header.
+_ALLOWED = frozenset({"openai-beta", "anthropic-beta", "anthropic-version", "http-referer", "x-title"})
+_TRACE = frozenset({"traceparent", "tracestate"})
+
+
+def outbound(call: Call, deployment: Deployment, dialect: Dialect) -> tuple[Outbound, tuple[str, ...]]:
+    """The request for this deployment, and the names of parameters that were dropped or renamed for it."""
+    path, body, dropped = dialect.request(call, deployment)
+    return Outbound(path, dumps(body), tuple(_headers(call, deployment).items())), dropped
+
+
+def _headers(call: Call, deployment: Deployment) -> dict[str, str]:
+    provider = deployment.provider
+    headers = {
+        "content-type": "application/json",
+        "accept": "text/event-stream" if call.stream else "application/json",
+        # A compressed stream arrives in blocks, and its bytes could not be relayed as they came.
+        "accept-encoding": "identity",
+        "user-agent": f"speed-gateway/{__version__}",
+    }
+    allowed = _ALLOWED | _TRACE if provider.trusted else _ALLOWED
+    headers.update((name, value) for name, value in call.headers if name in allowed)
+    headers.update((name.lower(), value) for name, value in provider.headers)
+    credential = provider.credential
+    if credential.kind == "fixed":
+        headers[credential.header] = credential.value
+    elif credential.kind == "caller" and call.caller_key is not None:
+        headers["authorization"] = f"Bearer {call.caller_key}"
+    return headers
+
+
+def dumps(body: Json) -> bytes:
+    """JSON bytes. The slow way is for what clients really send and strict UTF-8 cannot hold: half of an emoji."""
+    try:
+        return orjson.dumps(body)
+    except (TypeError, UnicodeEncodeError):
+        return json.dumps(body, separators=(",", ":")).encode("ascii")
