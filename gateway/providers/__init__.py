@@ -1,0 +1,1 @@
+"""Wire formats of providers (dialects, pure functions) and what is known of vendors (presets)."""
