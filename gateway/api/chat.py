@@ -1,0 +1,114 @@
+"""POST /v1/chat/completions: checked, made a Call, dispatched; whatever happens its limits are given back."""
+
+import asyncio
+from typing import Any
+
+from gateway.api.asgi import Request
+from gateway.api.body import HeldBody, parse_object, read_body
+from gateway.api.doors import presented_key
+from gateway.api.peer import Departure
+from gateway.api.services import Services
+from gateway.api.sink import AsgiSink
+from gateway.core.clock import monotonic
+from gateway.core.errors import RequestError
+from gateway.core.types import Call, Caller, Json
+from gateway.dispatch.answers import Headers
+
+# Routing wishes that this version does not act on. An ignored wish would be worse than a refused one.
+_UNSUPPORTED_FIELDS = ("provider", "models")
+_UNSUPPORTED_HEADERS = (b"x-gateway-tier", b"x-gateway-strategy", b"x-gateway-timeout-ttft")
+
+_MAX_LABEL = 128
+
+
+async def chat_completions(services: Services, request: Request, caller: Caller, cors: Headers) -> None:
+    """OpenAI's chat completions, streaming and not."""
+    started = monotonic()
+    services.streams.acquire()
+    held = HeldBody(services.bodies)
+    try:
+        await read_body(request, held, services.max_body)
+        body = parse_object(held.data)
+        size = len(held.data)
+        held.data = bytearray()
+        call = _call(services, request, caller, body, (started, size))
+        await _dispatch(services, request, call, cors)
+    finally:
+        held.release()
+        services.streams.release()
+
+
+async def _dispatch(services: Services, request: Request, call: Call, cors: Headers) -> None:
+    with Departure(request.scope, request.receive) as departure:
+        try:
+            await services.dispatcher.run(call, AsgiSink(request.send, cors))
+        except asyncio.CancelledError:
+            if not departure.came:
+                raise
+            # The client left: that is an outcome, and it is in the record. The server need not hear of it.
+            task = asyncio.current_task()
+            if task is not None:
+                task.uncancel()
+
+
+def _call(services: Services, request: Request, caller: Caller, body: Json, arrival: tuple[float, int]) -> Call:
+    started, size = arrival
+    model = _model(body)
+    _check(request, body)
+    return Call(
+        id=request.id,
+        surface="chat.completions",
+        path=request.path,
+        body=body,
+        stream=body.get("stream") is True,
+        target=services.names.target(model, caller),
+        caller=caller,
+        needs=services.needs(body),
+        started=started,
+        received=monotonic(),
+        size=size,
+        headers=tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers),
+        caller_key=presented_key(request),
+        client_request_id=_label(request, b"x-request-id"),
+        task=_label(request, b"x-gateway-task"),
+        session=_label(request, b"x-gateway-session"),
+    )
+
+
+def _model(body: Json) -> str:
+    model = body.get("model")
+    if not isinstance(model, str) or not model:
+        raise _bad("model", "must be a string naming a model; GET /v1/models lists them")
+    return model
+
+
+def _check(request: Request, body: Json) -> None:
+    """What we rely on ourselves; everything else is the provider's to judge."""
+    messages: Any = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise _bad("messages", "must be a list with at least one message")
+    if not all(isinstance(message, dict) for message in messages):
+        raise _bad("messages", "must be a list of objects")
+    if body.get("stream") not in (None, True, False):
+        raise _bad("stream", "must be true or false")
+    if not isinstance(body.get("stream_options"), dict | None):
+        raise _bad("stream_options", "must be an object")
+    for field in _UNSUPPORTED_FIELDS:
+        if body.get(field) is not None:
+            raise _bad(field, "is a routing wish that this version does not act on; leave it out")
+    for header in _UNSUPPORTED_HEADERS:
+        if request.header(header) is not None:
+            name = header.decode()
+            raise _bad(name, "is a routing wish that this version does not act on; leave the header out")
+
+
+def _bad(field: str, what: str) -> RequestError:
+    return RequestError(400, f"{field} {what}", code="invalid_value", param=field)
+
+
+def _label(request: Request, header: bytes) -> str | None:
+    """A caller's own name for something: up to 128 printable ASCII characters, else nothing."""
+    value = request.header(header)
+    if value is None or not value or len(value) > _MAX_LABEL or not (value.isascii() and value.isprintable()):
+        return None
+    return value

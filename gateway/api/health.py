@@ -1,0 +1,21 @@
+"""GET /healthz, /readyz, /health, /metrics."""
+
+from gateway.api.asgi import Request, respond, respond_json
+from gateway.api.services import Services
+
+
+async def healthz(services: Services, request: Request) -> None:
+    """The process answers."""
+    await respond_json(request, 200, {"status": "ok"})
+
+
+async def readyz(services: Services, request: Request) -> None:
+    """New requests are wanted. While draining: 503."""
+    ready = services.readiness.ready
+    await respond_json(request, 200 if ready else 503, {"status": "ready" if ready else "draining"})
+
+
+async def metrics(services: Services, request: Request) -> None:
+    """Prometheus text."""
+    body = services.render_metrics()
+    await respond(request, 200, body, [(b"content-type", services.metrics_type.encode())])

@@ -1,0 +1,54 @@
+"""What the surfaces work with, made and joined in `app`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.api.body import ByteBudget
+from gateway.api.doors import Doors
+from gateway.api.names import Names
+from gateway.core.record import GenerationRecord
+from gateway.core.types import Json, Needs
+from gateway.dispatch.dispatcher import Dispatcher
+
+
+class StreamLimit(Protocol):
+    """Requests in flight."""
+
+    def acquire(self) -> None:
+        """Raises RequestError 503 with Retry-After when the limit is reached."""
+
+    def release(self) -> None: ...
+
+
+class Records(Protocol):
+    """Finished requests by id."""
+
+    def get(self, generation_id: str) -> GenerationRecord | None: ...
+
+
+class Readiness:
+    """Whether new requests are wanted: from the start of the listener to the start of the drain."""
+
+    __slots__ = ("ready",)
+
+    def __init__(self) -> None:
+        self.ready = False
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Everything a surface may use. `max_body` in bytes."""
+
+    names: Names
+    doors: Doors
+    dispatcher: Dispatcher
+    streams: StreamLimit
+    bodies: ByteBudget
+    records: Records
+    readiness: Readiness
+    needs: Callable[[Json], Needs]
+    render_metrics: Callable[[], bytes]
+    metrics_type: str
+    max_body: int
+    metrics_apart: bool
