@@ -1,6 +1,5 @@
 """The ASGI application: ROUTES, and around every route the same doors, errors and request id."""
 
-import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -17,36 +16,32 @@ from gateway.core.errors import RequestError
 from gateway.core.types import Caller
 from gateway.dispatch.answers import Headers
 
-log = logging.getLogger("gateway.api")
-
-# Who may: anyone, any key, or a path that takes its caller and CORS headers on to the dispatcher.
+# Who may: anyone, or any key.
 Open = Callable[[Services, Request], Awaitable[None]]
 Keyed = Callable[[Services, Request, Caller], Awaitable[None]]
-Routed = Callable[[Services, Request, Caller, Headers], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One path. Exactly one of the three handlers is set."""
+    """One path. One of the two handlers is set."""
 
     method: str
     open: Open | None = None
     keyed: Keyed | None = None
-    routed: Routed | None = None
 
 
 ROUTES: Mapping[str, Route] = {
     "/healthz": Route("GET", open=healthz),
     "/health": Route("GET", open=healthz),
     "/readyz": Route("GET", open=readyz),
-    "/v1/chat/completions": Route("POST", routed=chat_completions),
+    "/v1/chat/completions": Route("POST", keyed=chat_completions),
     "/v1/models": Route("GET", keyed=list_models),
     "/v1/generation": Route("GET", keyed=generation),
 }
 MODEL_PREFIX = "/v1/models/"
 METRICS_PATH = "/metrics"
 
-_PREFLIGHT = [
+_PREFLIGHT: Headers = [
     (b"access-control-allow-methods", b"GET, POST"),
     (b"access-control-allow-headers", b"authorization, content-type, x-api-key, x-request-id, x-gateway-session"),
     (b"access-control-max-age", b"600"),
@@ -64,36 +59,35 @@ class Application:
             return
         request = Request(scope, receive, send, new_id())
         try:
-            await self._serve(request)
+            route, rest = _find(request.path, metrics_here=not self._services.metrics_apart)
+            if route.open is not None:
+                _check_method(request, route)
+                await route.open(self._services, request)
+                return
+            self._services.doors.check_host(request)
+            origin = self._services.doors.check_origin(request)
+        except RequestError as error:
+            await respond_error(request, error)
+            return
+        if origin is not None:
+            request = Request(scope, receive, _with_headers(send, _cors_headers(origin)), request.id)
+        try:
+            await self._enter(request, route, rest, preflight=origin is not None and request.method == "OPTIONS")
         except RequestError as error:
             await respond_error(request, error)
 
-    async def _serve(self, request: Request) -> None:
-        route, rest = _find(request.path, metrics_here=not self._services.metrics_apart)
-        if route.open is not None:
-            _check_method(request, route)
-            await route.open(self._services, request)
-            return
-        doors = self._services.doors
-        doors.check_host(request)
-        cors = _cors_headers(doors.check_origin(request))
-        if request.method == "OPTIONS" and cors:
-            await respond(request, 204, b"", [*cors, *_PREFLIGHT])
+    async def _enter(self, request: Request, route: Route, rest: str, *, preflight: bool) -> None:
+        if preflight:
+            await respond(request, 204, b"", _PREFLIGHT)
             return
         _check_method(request, route)
-        send = request.send if not cors or route.routed else _with_headers(request.send, cors)
-        request = Request(request.scope, request.receive, send, request.id)
-        await self._enter(request, route, rest, cors)
-
-    async def _enter(self, request: Request, route: Route, rest: str, cors: Headers) -> None:
         caller = self._services.doors.caller(request)
-        if route.routed is not None:
+        if route.method == "POST":
             check_json(request)
-            await route.routed(self._services, request, caller, cors)
-        elif rest:
-            await one_model(self._services, request, caller, rest)
-        elif route.keyed is not None:
+        if route.keyed is not None:
             await route.keyed(self._services, request, caller)
+        else:
+            await one_model(self._services, request, caller, rest)
 
 
 async def _metrics(services: Services, request: Request, caller: Caller) -> None:
@@ -122,9 +116,7 @@ def _check_method(request: Request, route: Route) -> None:
         raise RequestError(405, f"{request.path} takes {route.method}", code="method_not_allowed")
 
 
-def _cors_headers(origin: str | None) -> Headers:
-    if origin is None:
-        return []
+def _cors_headers(origin: str) -> Headers:
     return [
         (b"access-control-allow-origin", origin.encode("latin-1", "replace")),
         (b"access-control-expose-headers", b"*"),

@@ -12,7 +12,6 @@ from gateway.api.sink import AsgiSink
 from gateway.core.clock import monotonic
 from gateway.core.errors import RequestError
 from gateway.core.types import Call, Caller, Json
-from gateway.dispatch.answers import Headers
 
 # Routing wishes that this version does not act on. An ignored wish would be worse than a refused one.
 _UNSUPPORTED_FIELDS = ("provider", "models")
@@ -21,7 +20,7 @@ _UNSUPPORTED_HEADERS = (b"x-gateway-tier", b"x-gateway-strategy", b"x-gateway-ti
 _MAX_LABEL = 128
 
 
-async def chat_completions(services: Services, request: Request, caller: Caller, cors: Headers) -> None:
+async def chat_completions(services: Services, request: Request, caller: Caller) -> None:
     """OpenAI's chat completions, streaming and not."""
     started = monotonic()
     services.streams.acquire()
@@ -32,16 +31,16 @@ async def chat_completions(services: Services, request: Request, caller: Caller,
         size = len(held.data)
         held.data = bytearray()
         call = _call(services, request, caller, body, (started, size))
-        await _dispatch(services, request, call, cors)
+        await _dispatch(services, request, call)
     finally:
         held.release()
         services.streams.release()
 
 
-async def _dispatch(services: Services, request: Request, call: Call, cors: Headers) -> None:
+async def _dispatch(services: Services, request: Request, call: Call) -> None:
     with Departure(request.scope, request.receive) as departure:
         try:
-            await services.dispatcher.run(call, AsgiSink(request.send, cors))
+            await services.dispatcher.run(call, AsgiSink(request.send))
         except asyncio.CancelledError:
             if not departure.came:
                 raise
