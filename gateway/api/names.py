@@ -6,7 +6,7 @@ from gateway.core.errors import RequestError
 from gateway.core.types import Caller, Catalog, Deployment, Provider, Target, Timeouts
 
 MAX_NAME = 256
-# Names minted by callers (`provider/anything`) are kept up to this number.
+# Names minted by callers (`provider/anything`) are told apart up to this number.
 MAX_OPEN_NAMES = 1000
 
 
@@ -42,12 +42,16 @@ class Names:
         provider = self._open.get(provider_name)
         if not slash or not model or provider is None or len(name) > MAX_NAME:
             return None
-        if name not in self._made:
-            if len(self._made) >= MAX_OPEN_NAMES:
-                self._made.pop(next(iter(self._made)))
-            deployment = Deployment(id=name, provider=provider, model=name, upstream_model=model)
-            self._made[name] = Target(name, (deployment,), "order", self._timeouts)
-        return self._made[name]
+        target = self._made.get(name)
+        if target is None:
+            # Past the limit names share one identity: they still work, and no statistic grows without bound.
+            room = len(self._made) < MAX_OPEN_NAMES
+            identity = name if room else f"{provider_name}/*"
+            deployment = Deployment(id=identity, provider=provider, model=identity, upstream_model=model)
+            target = Target(identity, (deployment,), "order", self._timeouts)
+            if room:
+                self._made[name] = target
+        return target
 
     def _unknown(self, name: str, caller: Caller) -> RequestError:
         known = [public for public in self.public if may_use(caller, self._catalog.targets[public])][:10]
