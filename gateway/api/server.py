@@ -18,7 +18,17 @@ BACKLOG = 2048
 
 
 class QuietServer(uvicorn.Server):
-    """uvicorn without its own signal handling: the caller decides what SIGTERM means and which exit code follows."""
+    """uvicorn without its own signal handling: the caller decides what SIGTERM means and which exit code follows.
+
+    `on_ready` is called when connections are accepted.
+    """
+
+    on_ready: Callable[[], None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.on_ready is not None:
+            self.on_ready()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -37,7 +47,7 @@ def bind(host: str, port: int) -> socket.socket:
 def make_server(app: App, drain_s: float) -> QuietServer:
     """A server for one application; `drain_s` bounds how long streams may finish after the stop."""
     config = uvicorn.Config(
-        app,  # type: ignore[arg-type]
+        app,
         http=PeerProtocol,
         loop="none",
         ws="none",
@@ -49,21 +59,6 @@ def make_server(app: App, drain_s: float) -> QuietServer:
         timeout_graceful_shutdown=max(1, round(drain_s)),
     )
     return QuietServer(config)
-
-
-async def run_server(server: QuietServer, listening: socket.socket, ready: Callable[[], None]) -> None:
-    """Serves until the server is told to stop, then drains. `ready` is called when connections are accepted."""
-    serving = asyncio.create_task(server.serve(sockets=[listening]))
-    try:
-        while not server.started and not serving.done():
-            await asyncio.sleep(0.005)
-        if server.started:
-            ready()
-        await serving
-    finally:
-        if not serving.done():
-            serving.cancel()
-            await asyncio.gather(serving, return_exceptions=True)
 
 
 @contextlib.contextmanager
