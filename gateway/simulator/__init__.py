@@ -6,11 +6,13 @@ async with SimulatedProvider(Script(name="hare", ttft=0.08, tps=400)) as hare:
     hare.stats.streams[-1].first_token   # the true moment, monotonic seconds
 """
 
+from gateway.simulator.fleet import Fleet, read_fleet
 from gateway.simulator.provider import SimulatedProvider
 from gateway.simulator.script import Load, Reasoning, Script, Ttft, Window
 from gateway.simulator.truth import RequestSeen, Stats, StreamTruth
 
 __all__ = [
+    "Fleet",
     "Load",
     "Reasoning",
     "RequestSeen",
@@ -20,4 +22,5 @@ __all__ = [
     "StreamTruth",
     "Ttft",
     "Window",
+    "read_fleet",
 ]

@@ -32,6 +32,7 @@ class SimulatedProvider:
         self._host = host
         self._effective = self.script
         self._epoch = monotonic()
+        self._port = self.script.port
         self._guard: socket.socket | None = None
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -51,11 +52,9 @@ class SimulatedProvider:
 
     @property
     def port(self) -> int:
-        """The port it listens on; it stays the same through outages."""
-        assert self._guard is not None, "not started"
-        port = self._guard.getsockname()[1]
-        assert isinstance(port, int)
-        return port
+        """The port it listens on; it stays the same through outages, and when started again."""
+        assert self._port, "not started"
+        return self._port
 
     @property
     def root_url(self) -> str:
@@ -69,7 +68,8 @@ class SimulatedProvider:
 
     async def start(self) -> None:
         """Binds, listens, and starts the schedule's clock."""
-        self._guard = _bound(self._host, self.script.port)
+        self._guard = _bound(self._host, self._port)
+        self._port = self._guard.getsockname()[1]
         self._epoch = monotonic()
         self._effective = replace(self.script, outage=None)
         await self._listen()
@@ -88,9 +88,10 @@ class SimulatedProvider:
             await self._gone.wait()
         if self._guard is not None:
             self._guard.close()
+            self._guard = None
 
     def set(self, script: Script) -> None:
-        """Changes the script now, speeds also of running answers. A new schedule starts its clock; name and port stay."""
+        """Changes the script now, speeds also of running answers. A new schedule starts at 0; name and port stay."""
         script = _checked(script)
         if script.schedule != self.script.schedule:
             self._epoch = monotonic()
