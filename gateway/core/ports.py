@@ -113,6 +113,9 @@ class StreamMeter(Protocol):
 
     def observe(self, reading: Reading, at: float) -> None: ...
 
+    def whole(self, reading: Reading, at: float) -> None:
+        """An answer that came in one body, instead of `observe`: it has counts and no rate."""
+
     def comment(self) -> None: ...
 
     def blocked(self, seconds: float) -> None: ...

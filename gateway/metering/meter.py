@@ -1,0 +1,312 @@
+"""The meter of one attempt: moments, characters and gaps while the stream runs, a `Measurement` when it ends."""
+
+from array import array
+from dataclasses import replace
+
+from gateway.core.reading import Reading, Usage
+from gateway.core.record import Chars, Measurement, Speed, StreamEvents, Timing, Tokens
+from gateway.metering.quality import QUICK_GAP_S, Facts, Span
+from gateway.metering.rates import judge_speed
+
+# Gaps kept for the histogram, 4 bytes each. Of a longer stream the rest shows in max_gap and stalls only.
+KEPT_GAPS = 4096
+STALL_S = 1.0
+CHARS_PER_TOKEN = 4.0
+
+
+class Meter:
+    """Implements `StreamMeter`. Moments are monotonic seconds; all events of one read must carry the same moment.
+
+    `t0`: when the last byte of the attempt's request was written. `chars_per_token` and `prompt_estimate` stand in
+    where the provider sends no usage. Feed it with `observe` for a stream, with `whole` for an answer in one body.
+    """
+
+    __slots__ = (
+        "_answer_first",
+        "_answer_first_chars",
+        "_answer_largest",
+        "_answer_last",
+        "_answer_reads",
+        "_bad",
+        "_blocked_s",
+        "_choices",
+        "_clock",
+        "_comments",
+        "_content",
+        "_corrupt",
+        "_end",
+        "_error",
+        "_estimates",
+        "_events",
+        "_finish",
+        "_first_chars",
+        "_first_event",
+        "_gaps",
+        "_headers",
+        "_is_whole",
+        "_largest",
+        "_last",
+        "_longest_gap_s",
+        "_marks",
+        "_model",
+        "_quick_gaps",
+        "_read_answer",
+        "_read_chars",
+        "_reads",
+        "_reasoning",
+        "_stalls",
+        "_summarised",
+        "_t0",
+        "_tier",
+        "_tool",
+        "_unbooked_s",
+        "_usage",
+        "_usage_at",
+        "_whole_tool",
+        "_window_blocked_s",
+        "first_token",
+    )
+
+    def __init__(
+        self,
+        t0: float,
+        *,
+        chars_per_token: float = CHARS_PER_TOKEN,
+        prompt_estimate: int | None = None,
+        cold: bool = False,
+        retry: bool = False,
+    ) -> None:
+        self._t0 = t0
+        self._estimates = (chars_per_token, prompt_estimate)
+        self._marks = tuple(name for name, holds in (("cold", cold), ("retry", retry)) if holds)
+        self.first_token: float | None = None
+        self._headers: float | None = None
+        self._first_event: float | None = None
+        self._end: float | None = None
+        # The read that is going on: `_last` is its moment. It is booked when the next one begins.
+        self._last = self._unbooked_s = 0.0
+        self._read_chars = self._read_answer = 0
+        self._reads = self._events = self._first_chars = self._largest = 0
+        self._answer_first: float | None = None
+        self._answer_last = 0.0
+        self._answer_reads = self._answer_first_chars = self._answer_largest = 0
+        self._content = self._reasoning = self._tool = 0
+        self._gaps = array("f")
+        self._quick_gaps = self._stalls = 0
+        self._longest_gap_s = self._blocked_s = self._window_blocked_s = 0.0
+        self._comments = self._bad = 0
+        self._choices = 1
+        self._corrupt = self._error = self._summarised = self._whole_tool = self._is_whole = False
+        self._usage: Usage | None = None
+        self._usage_at = 0
+        self._finish: str | None = None
+        self._model: str | None = None
+        self._tier: str | None = None
+        self._clock: dict[str, float] | None = None
+
+    @property
+    def terminated(self) -> bool:
+        """A finish reason or the dialect's end marker was seen."""
+        return self._finish is not None or self._end is not None
+
+    def headers(self, at: float) -> None:
+        """The response head arrived."""
+        self._headers = at
+
+    def comment(self) -> None:
+        """A comment or ping: no event, no token."""
+        self._comments += 1
+
+    def blocked(self, seconds: float) -> None:
+        """We waited so long for the client to take what it had been sent."""
+        self._blocked_s += seconds
+        self._unbooked_s += seconds
+
+    def observe(self, reading: Reading, at: float) -> None:
+        """One event, in the order of the stream."""
+        answer = reading.content + reading.tool
+        chars = answer + reading.reasoning
+        if self._first_event is None:
+            self._first_event = at
+        if reading.repeat and not self._events:
+            # A whole message at the end is all there is when nothing was streamed before it.
+            reading.content = chars = answer = reading.repeat
+        if chars:
+            if at != self._last or not self._events:
+                self._next_read(at)
+            self._events += 1
+            self._read_chars += chars
+            self._read_answer += answer
+            self._content += reading.content
+            if chars != reading.content:
+                self._tool += reading.tool
+                self._reasoning += reading.reasoning
+        if self._model is None:
+            self._model = reading.model
+        if reading.tier is not None:
+            self._tier = reading.tier
+        if reading.usage is not None or reading.finish is not None or reading.terminal:
+            self._note_end(reading, at)
+        if reading.bad or reading.error or reading.summarised or reading.tool_calls_whole or reading.choices > 1:
+            self._note(reading)
+        if reading.server_clock is not None:
+            self._clock = {**(self._clock or {}), **reading.server_clock}
+
+    def _note_end(self, reading: Reading, at: float) -> None:
+        """What comes at the end of a stream; running counts come with every event, the last one stays."""
+        if reading.finish is not None:
+            self._finish = reading.finish
+        if reading.usage is not None:
+            self._usage = reading.usage
+            self._usage_at = self._events
+        if reading.terminal and self._end is None:
+            self._end = at
+
+    def _note(self, reading: Reading) -> None:
+        self._choices = max(self._choices, reading.choices)
+        self._error = self._error or reading.error is not None
+        self._summarised = self._summarised or reading.summarised
+        self._whole_tool = self._whole_tool or reading.tool_calls_whole > 0
+        if reading.bad:
+            self._bad += 1
+            # Between the first token and the finish reason it most likely bore tokens.
+            self._corrupt = self._corrupt or (self._events > 0 and self._finish is None)
+
+    def whole(self, reading: Reading, at: float) -> None:
+        """An answer that came in one body: counts, but nothing that time could be taken from."""
+        self._is_whole = True
+        self.observe(reading, at)
+
+    def _next_read(self, at: float) -> None:
+        """Books the read that ended and the gap to this one."""
+        if not self._events:
+            self.first_token = self._last = at
+            self._unbooked_s = 0.0
+            return
+        self._book_read()
+        gap = at - self._last
+        if self._unbooked_s:
+            self._window_blocked_s += self._unbooked_s
+            gap = max(0.0, gap - self._unbooked_s)
+            self._unbooked_s = 0.0
+        self._last = at
+        if gap < QUICK_GAP_S:
+            self._quick_gaps += 1
+        if gap > self._longest_gap_s:
+            self._longest_gap_s = gap
+        if gap >= STALL_S:
+            self._stalls += 1
+        if self._reads <= KEPT_GAPS:
+            self._gaps.append(gap)
+
+    def _book_read(self) -> None:
+        """The characters of the read that ended, for the whole stream and for the answer alone."""
+        chars, answer = self._read_chars, self._read_answer
+        self._read_chars = self._read_answer = 0
+        if not self._reads:
+            self._first_chars = chars
+        self._reads += 1
+        if chars > self._largest:
+            self._largest = chars
+        if answer:
+            if self._answer_first is None:
+                self._answer_first = self._last
+                self._answer_first_chars = answer
+            self._answer_last = self._last
+            self._answer_reads += 1
+            if answer > self._answer_largest:
+                self._answer_largest = answer
+
+    def finish(self, outcome: str, at: float) -> Measurement:
+        """What was measured; `outcome` is `ok`, `error`, `truncated` or `cancelled`. Call it once, at the end."""
+        if self._read_chars:
+            self._book_read()
+        facts = self._facts("error" if self._error and outcome == "ok" else outcome)
+        tokens = self._tokens(facts)
+        return Measurement(
+            timing=self._timing(at if self._end is None else self._end),
+            tokens=tokens,
+            chars=Chars(self._content, self._reasoning, self._tool),
+            speed=self._speed(facts, tokens),
+            stream_events=StreamEvents(0 if self._is_whole else self._events, self._comments, self._bad),
+            gaps_s=tuple(self._gaps),
+            finish_reason=self._finish,
+            terminated=self.terminated,
+            served_model=self._model,
+            served_tier=self._tier,
+            server_clock=self._clock,
+        )
+
+    def _facts(self, outcome: str) -> Facts:
+        first = self._last if self.first_token is None else self.first_token
+        answer_first = self._answer_last if self._answer_first is None else self._answer_first
+        chars = self._content + self._reasoning + self._tool
+        usage = self._final_usage()
+        reasoning = usage.reasoning if usage else None
+        return Facts(
+            outcome=outcome,
+            all=Span(self._last - first, self._reads, chars, self._first_chars, self._largest),
+            answer=Span(
+                self._answer_last - answer_first,
+                self._answer_reads,
+                chars - self._reasoning,
+                self._answer_first_chars,
+                self._answer_largest,
+            ),
+            events=self._events,
+            output=usage.output if usage else None,
+            # A zero beside streamed reasoning is a counter that nobody filled in.
+            reasoning=None if not reasoning and self._reasoning else reasoning,
+            reasoning_chars=self._reasoning,
+            summarised=self._summarised,
+            whole_tool=self._whole_tool,
+            corrupt=self._corrupt,
+            gaps=max(0, self._reads - 1),
+            quick_gaps=self._quick_gaps,
+            longest_gap_s=self._longest_gap_s,
+            blocked_s=self._window_blocked_s,
+            choices=self._choices,
+            predicted=bool(usage and usage.predicted),
+        )
+
+    def _final_usage(self) -> Usage | None:
+        """A running count that more tokens followed is not the final one (a stream cut in the middle)."""
+        return self._usage if self._usage_at == self._events else None
+
+    def _tokens(self, facts: Facts) -> Tokens:
+        chars_per_token, prompt = self._estimates
+        usage = self._usage
+        if usage is not None:
+            prompt = usage.input
+        counts = Tokens(
+            input=prompt, cached=usage.cached if usage else None, cache_write=usage.cache_write if usage else None
+        )
+        if facts.output is not None:
+            return replace(counts, output=facts.output, reasoning=facts.reasoning, source="usage")
+        if not facts.all.chars:
+            return replace(counts, source="usage") if usage is not None else Tokens()
+        return replace(counts, output=max(1, round(facts.all.chars / chars_per_token)), source="estimate")
+
+    def _speed(self, facts: Facts, tokens: Tokens) -> Speed:
+        marks = ("cached", *self._marks) if tokens.cached else self._marks
+        if self._is_whole:
+            return Speed(quality=facts.outcome if facts.outcome != "ok" else None, marks=marks)
+        estimated = facts.all.chars / self._estimates[0] if facts.output is None else None
+        return judge_speed(facts, self._clock, estimated, marks)
+
+    def _timing(self, end: float) -> Timing:
+        streamed = not self._is_whole
+        return Timing(
+            headers_ms=self._since(self._headers),
+            first_event_ms=self._since(self._first_event) if streamed else None,
+            ttft_ms=self._since(self.first_token) if streamed else None,
+            ttfa_ms=self._since(self._answer_first) if streamed else None,
+            last_token_ms=self._since(self._last) if streamed and self._events else None,
+            duration_ms=self._since(end),
+            max_gap_ms=self._longest_gap_s * 1000 if self._reads > 1 else None,
+            stalls=self._stalls,
+            client_blocked_ms=self._blocked_s * 1000,
+        )
+
+    def _since(self, moment: float | None) -> float | None:
+        return None if moment is None else (moment - self._t0) * 1000
