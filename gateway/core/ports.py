@@ -114,6 +114,9 @@ class StreamMeter(Protocol):
     def observe(self, reading: Reading, at: float) -> None: ...
 
     def whole(self, reading: Reading, at: float) -> None:
+        """An answer that was not streamed."""
+
+    def whole(self, reading: Reading, at: float) -> None:
         """An answer that came in one body, instead of `observe`: it has counts and no rate."""
 
     def comment(self) -> None: ...

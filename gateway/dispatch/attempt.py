@@ -157,7 +157,7 @@ async def _whole(journey: Journey, trial: Trial, sink: Sink, dialect: Dialect, d
         raise AttemptError(reading.error.code, status=exchange.status, wire=reading.error)
     if reading.bad:
         raise AttemptError("malformed", "sent an answer that is no JSON object", status=exchange.status)
-    meter.observe(reading, at)
+    meter.whole(reading, at)
     bears = reading.content or reading.reasoning or reading.tool or reading.unknown_delta or reading.repeat
     if not bears and reading.finish is None and not (reading.usage and reading.usage.output):
         raise AttemptError("empty", status=exchange.status)
