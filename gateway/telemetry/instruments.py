@@ -1,0 +1,153 @@
+"""Counters, gauges and histograms on plain lists: an observation is a bisect and two additions.
+
+Not safe across threads, and need not be: every instrument belongs to the event loop's thread, and so does the scrape.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from gateway.telemetry.render import family_head, histogram_prefixes, number, series_prefix
+
+Labels = tuple[str, ...]
+
+
+class Family(Protocol):
+    """All series of one metric."""
+
+    name: str
+
+    def head(self) -> str:
+        """The HELP and TYPE lines."""
+
+    def children(self) -> Iterable["Series"]: ...
+
+
+class Series(Protocol):
+    """One combination of labels."""
+
+    def text(self) -> str:
+        """Its lines in the exposition."""
+
+
+class Scalar:
+    """One number that is added to or set: a series of a counter or of a gauge."""
+
+    __slots__ = ("_prefix", "_rendered", "_rendered_value", "value")
+
+    def __init__(self, prefix: str) -> None:
+        self.value = 0.0
+        self._prefix = prefix
+        self._rendered_value = 0.0
+        self._rendered = f"{prefix}0\n"
+
+    def inc(self, amount: float = 1.0) -> None:
+        self.value += amount
+
+    def dec(self) -> None:
+        self.value -= 1.0
+
+    def set(self, value: float) -> None:
+        self.value = value
+
+    def text(self) -> str:
+        """The line, kept until the value changes."""
+        if self.value != self._rendered_value:
+            self._rendered_value = self.value
+            self._rendered = f"{self._prefix}{number(self.value)}\n"
+        return self._rendered
+
+
+class Buckets:
+    """A series of a histogram: counts per bucket, and the sum of what was observed."""
+
+    __slots__ = ("_bounds", "_counts", "_prefixes", "_rendered", "_rendered_counts", "_sum")
+
+    def __init__(self, bounds: Sequence[float], prefixes: Sequence[str]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+        self._prefixes = prefixes
+        self._rendered_counts: list[int] = []
+        self._rendered = ""
+
+    def observe(self, value: float) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._sum += value
+
+    def observe_all(self, values: Iterable[float]) -> None:
+        """Many at once: a stream's gaps."""
+        bounds, counts, total = self._bounds, self._counts, 0.0
+        for value in values:
+            counts[bisect_left(bounds, value)] += 1
+            total += value
+        self._sum += total
+
+    def text(self) -> str:
+        """The lines, kept until something is observed. The counts tell: an observation always moves one."""
+        if self._counts != self._rendered_counts:
+            self._rendered_counts = self._counts.copy()
+            self._rendered = self._format()
+        return self._rendered
+
+    def _format(self) -> str:
+        prefixes, lines, running = self._prefixes, [], 0
+        for prefix, count in zip(prefixes, self._counts, strict=False):
+            running += count
+            lines.append(f"{prefix}{running}\n")
+        lines.append(f"{prefixes[-2]}{number(self._sum)}\n{prefixes[-1]}{running}\n")
+        return "".join(lines)
+
+
+class ScalarFamily:
+    """A counter or a gauge."""
+
+    __slots__ = ("_by_labels", "_kind", "help", "label_names", "name")
+
+    def __init__(self, kind: str, name: str, help_text: str, label_names: Labels) -> None:
+        self._kind = kind
+        self.name = name
+        self.help = help_text
+        self.label_names = label_names
+        self._by_labels: dict[Labels, Scalar] = {}
+
+    def child(self, *labels: str) -> Scalar:
+        """The series with these label values, made on first use and the same one ever after."""
+        series = self._by_labels.get(labels)
+        if series is None:
+            series = Scalar(series_prefix(self.name, self.label_names, labels))
+            self._by_labels[labels] = series
+        return series
+
+    def head(self) -> str:
+        return family_head(self.name, self._kind, self.help)
+
+    def children(self) -> Iterable[Scalar]:
+        return self._by_labels.values()
+
+
+class HistogramFamily:
+    """A histogram with fixed upper bounds, ascending; `+Inf` is added."""
+
+    __slots__ = ("_bounds", "_by_labels", "help", "label_names", "name")
+
+    def __init__(self, name: str, help_text: str, label_names: Labels, bounds: Sequence[float]) -> None:
+        self.name = name
+        self.help = help_text
+        self.label_names = label_names
+        self._bounds = tuple(bounds)
+        self._by_labels: dict[Labels, Buckets] = {}
+
+    def child(self, *labels: str) -> Buckets:
+        """The series with these label values, made on first use and the same one ever after."""
+        series = self._by_labels.get(labels)
+        if series is None:
+            series = Buckets(self._bounds, histogram_prefixes(self.name, self.label_names, labels, self._bounds))
+            self._by_labels[labels] = series
+        return series
+
+    def head(self) -> str:
+        return family_head(self.name, "histogram", self.help)
+
+    def children(self) -> Iterable[Buckets]:
+        return self._by_labels.values()

@@ -1,0 +1,16 @@
+"""The event loop's lag: how late it wakes a timer, which is how late it would read a token."""
+
+import asyncio
+from collections.abc import Callable
+
+from gateway.core.clock import monotonic
+
+EVERY_S = 0.5
+
+
+async def watch_loop_lag(observe: Callable[[float], None], every_s: float = EVERY_S) -> None:
+    """Observes the lag in seconds for ever; ends by being cancelled."""
+    while True:
+        due = monotonic() + every_s
+        await asyncio.sleep(every_s)
+        observe(max(0.0, monotonic() - due))

@@ -1,0 +1,149 @@
+"""The gateway's metrics: fed by finished requests and changes of state, read by a scrape."""
+
+import asyncio
+import platform
+from collections.abc import Callable, Iterable, Iterator
+
+from gateway import __version__
+from gateway.core.record import GenerationRecord
+from gateway.core.types import Catalog, Deployment, Target
+from gateway.telemetry.definitions import DEFINITIONS
+from gateway.telemetry.deployments import DeploymentSeries
+from gateway.telemetry.labels import NO_TIER, OTHER, OUTCOMES, REASONS, TRANSITION_REASONS, one_of
+from gateway.telemetry.process import ProcessMetrics
+from gateway.telemetry.registry import Registry
+from gateway.telemetry.render import CONTENT_TYPE
+
+
+class Metrics:
+    """A `Listener`, the dispatcher's gauges, and the text of `/metrics`.
+
+    `tiers` are the configured names a `tier` label may take; no tier reads `none`. Not safe across threads.
+    """
+
+    content_type = CONTENT_TYPE
+
+    def __init__(self, catalog: Catalog, *, tiers: Iterable[str] = ()) -> None:
+        self._registry = registry = Registry(DEFINITIONS)
+        self._process = ProcessMetrics()
+        self._catalog = catalog
+        self._tiers = frozenset(tiers)
+        self._state_of: Callable[[Deployment], str] | None = None
+        self._requests = registry.scalar("gateway_requests_total")
+        self._in_flight = registry.scalar("gateway_requests_in_flight")
+        self._duration = registry.histogram("gateway_request_duration_seconds")
+        self._client_ttft = registry.histogram("gateway_client_ttft_seconds")
+        self._decisions = registry.scalar("gateway_route_decisions_total")
+        self._fallbacks = registry.scalar("gateway_fallbacks_total")
+        self._overhead = registry.histogram("gateway_overhead_seconds").child()
+        self._loop_lag = registry.histogram("gateway_event_loop_lag_seconds").child()
+        self._providers = frozenset(catalog.providers)
+        self._deployments = {entry.id: _series(registry, entry) for entry in catalog.deployments.values()}
+        self._other = DeploymentSeries(registry, OTHER, OTHER, OTHER)
+        self._make_children()
+
+    def _make_children(self) -> None:
+        for target in self._catalog.targets.values():
+            self._make_request_children(target.name)
+            for provider, reason in _expected_decisions(target):
+                self._decisions.child(target.name, NO_TIER, provider, reason)
+        self._make_request_children(OTHER)
+        self._registry.scalar("gateway_build_info").child(__version__, platform.python_version()).set(1)
+
+    def _make_request_children(self, name: str) -> None:
+        self._in_flight.child(name)
+        self._duration.child(name, NO_TIER)
+        self._client_ttft.child(name, NO_TIER)
+        for outcome in OUTCOMES:
+            self._requests.child(name, NO_TIER, outcome)
+
+    def request_began(self, model: str) -> None:
+        """A request for this public name is being served."""
+        self._in_flight.child(self._public(model)).inc()
+
+    def request_ended(self, model: str) -> None:
+        self._in_flight.child(self._public(model)).dec()
+
+    def attempt_began(self, deployment_id: str) -> None:
+        """An attempt at this deployment is under way."""
+        self._of(deployment_id).in_flight.inc()
+
+    def attempt_ended(self, deployment_id: str) -> None:
+        self._of(deployment_id).in_flight.dec()
+
+    def transition(self, deployment_id: str, to: str, reason: str) -> None:
+        """A deployment changed its state."""
+        self._of(deployment_id).transition(to, reason)
+
+    def watch_states(self, state_of: Callable[[Deployment], str]) -> None:
+        """Asks for every deployment's state at each scrape: a cooldown ends without anybody being told."""
+        self._state_of = state_of
+
+    def loop_lag(self, seconds: float) -> None:
+        """How late the event loop was."""
+        self._loop_lag.observe(seconds)
+
+    def record(self, record: GenerationRecord) -> None:
+        """A finished request."""
+        model, tier = self._public(record.requested_model), self._tier(record.tier)
+        self._requests.child(model, tier, one_of(record.outcome, OUTCOMES)).inc()
+        if record.client.duration_ms is not None:
+            self._duration.child(model, tier).observe(record.client.duration_ms / 1000.0)
+        if record.client.ttft_ms is not None:
+            self._client_ttft.child(model, tier).observe(record.client.ttft_ms / 1000.0)
+        if record.timing.overhead_ms is not None:
+            self._overhead.observe(record.timing.overhead_ms / 1000.0)
+        if record.deployment is not None:
+            provider = one_of(record.provider, self._providers)
+            self._decisions.child(model, tier, provider, one_of(record.reason, REASONS)).inc()
+            self._of(record.deployment).answer(record)
+        self._count_attempts(model, record)
+
+    def _count_attempts(self, model: str, record: GenerationRecord) -> None:
+        left: str | None = None
+        for entry in record.attempts:
+            if left is not None and entry.kind == "fallback":
+                self._fallbacks.child(model, one_of(left, TRANSITION_REASONS)).inc()
+            self._of(entry.deployment).attempt(entry)
+            left = entry.error or entry.outcome
+
+    def render(self) -> bytes:
+        """The whole exposition at once."""
+        return b"".join(self._pieces())
+
+    async def scrape(self) -> bytes:
+        """The whole exposition, made in slices of about 2 ms between which the event loop goes on."""
+        pieces = []
+        for piece in self._pieces():
+            pieces.append(piece)
+            await asyncio.sleep(0)
+        return b"".join(pieces)
+
+    def _pieces(self) -> Iterator[bytes]:
+        if self._state_of is not None:
+            for entry in self._catalog.deployments.values():
+                self._deployments[entry.id].show_state(self._state_of(entry))
+        for text in self._registry.slices():
+            yield text.encode()
+        yield self._process.render()
+
+    def _public(self, name: str) -> str:
+        """The name a request's series carry: an alias counts under the name it stands for."""
+        target = self._catalog.targets.get(name)
+        return OTHER if target is None else target.name
+
+    def _tier(self, name: str | None) -> str:
+        return NO_TIER if name is None else one_of(name, self._tiers)
+
+    def _of(self, deployment_id: str) -> DeploymentSeries:
+        return self._deployments.get(deployment_id, self._other)
+
+
+def _series(registry: Registry, deployment: Deployment) -> DeploymentSeries:
+    return DeploymentSeries(registry, deployment.provider.name, deployment.model, deployment.id)
+
+
+def _expected_decisions(target: Target) -> Iterable[tuple[str, str]]:
+    """The usual reasons; exceptional ones come on first use."""
+    usual = "only_choice" if len(target.deployments) == 1 else target.strategy
+    return sorted({(entry.provider.name, usual) for entry in target.deployments if usual in REASONS})
