@@ -34,7 +34,7 @@ HEARD_OF_WITHIN_S = 600.0
 
 # A sag that keeps its level (within the share) for so long is the new normal; the old baseline has faded by the end.
 STEADY_S = 1800.0
-STEADY_WITHIN = 0.15
+STEADY_WITHIN = 0.25
 FADED_AFTER_S = 3 * 3600.0
 
 _OK = Health("ok")
