@@ -17,5 +17,5 @@ async def readyz(services: Services, request: Request) -> None:
 
 async def metrics(services: Services, request: Request) -> None:
     """Prometheus text."""
-    body = services.render_metrics()
+    body = await services.scrape()
     await respond(request, 200, body, [(b"content-type", services.metrics_type.encode())])

@@ -1,6 +1,6 @@
 """What the surfaces work with, made and joined in `app`."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,7 +48,7 @@ class Services:
     records: Records
     readiness: Readiness
     needs: Callable[[Json], Needs]
-    render_metrics: Callable[[], bytes]
+    scrape: Callable[[], Awaitable[bytes]]
     metrics_type: str
     max_body: int
     metrics_apart: bool

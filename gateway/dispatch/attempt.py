@@ -1,6 +1,6 @@
 """One attempt at one deployment: send, wait for the head, judge the status, then relay or collect the answer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gateway.core.clock import monotonic, utc_now
@@ -36,7 +36,7 @@ NewMeter = Callable[[MeterStart], StreamMeter]
 class Attempts:
     """Makes attempts. Holds what they share; keeps nothing of any one of them."""
 
-    def __init__(self, engine: Engine, dialects: dict[str, Dialect], new_meter: NewMeter) -> None:
+    def __init__(self, engine: Engine, dialects: Mapping[str, Dialect], new_meter: NewMeter) -> None:
         self._engine = engine
         self._dialects = dialects
         self._new_meter = new_meter

@@ -75,7 +75,7 @@ class Connection(asyncio.Protocol):
 
     async def head(self, until: float) -> bool:
         """Waits for the response head; False when `until` passed."""
-        while self.headers_at is None:
+        while self.headers_at is None or (self.error is not None and not self._chunks):
             if self.error is not None:
                 raise self.error
             if not await self._wait(until):
@@ -183,7 +183,11 @@ class Connection(asyncio.Protocol):
             self.abort()
             return
         if self.headers_at is None:
-            self._count_head(len(data))
+            self._head_bytes += len(data)
+        if self._head_bytes > MAX_HEAD:
+            self._fail(AttemptError("malformed", "sent a response head over 64 KB"))
+            self.abort()
+            return
         self._deliver()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -207,6 +211,7 @@ class Connection(asyncio.Protocol):
             self._surplus = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        self._head_bytes += len(name) + len(value)
         self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
@@ -238,12 +243,6 @@ class Connection(asyncio.Protocol):
         self.ended_at = self._stamp
         if self.on_event is not None:
             self.on_event()
-
-    def _count_head(self, size: int) -> None:
-        self._head_bytes += size
-        if self._head_bytes > MAX_HEAD:
-            self._fail(AttemptError("malformed", "sent a response head over 64 KB"))
-            self.abort()
 
     def _deliver(self) -> None:
         """Hands the body bytes of this read over as one piece: all its events share one moment."""

@@ -1,0 +1,216 @@
+"""The composition root: makes every part from the configuration and joins them."""
+
+import asyncio
+import logging
+import random
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gateway.api.application import Application, metrics_only
+from gateway.api.doors import Doors, allowed_hosts
+from gateway.api.names import Names
+from gateway.api.server import QuietServer, bind, make_server, stop_on_signals
+from gateway.api.services import Readiness, Services
+from gateway.core.clock import monotonic
+from gateway.core.ports import Listener, StreamMeter
+from gateway.core.types import BreakerPolicy, Catalog, SagPolicy, Timeouts
+from gateway.dispatch.attempt import Attempts, MeterStart
+from gateway.dispatch.dispatcher import Dispatcher
+from gateway.limits.inflight import InflightBytes, Streams
+from gateway.limits.keys import KeyRing
+from gateway.metering.book import SpeedBook
+from gateway.metering.meter import Meter
+from gateway.providers.dialects import DIALECTS
+from gateway.routing.health import Health
+from gateway.routing.needs import needs
+from gateway.routing.planner import RoutePlanner
+from gateway.stores.memory import RecordStore
+from gateway.telemetry.loop_lag import watch_loop_lag
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.request_log import RequestLog
+from gateway.upstream.engine import HttpEngine
+
+log = logging.getLogger("gateway")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the gateway is made of, in core's words. Sizes in bytes, times in seconds."""
+
+    catalog: Catalog
+    keys: KeyRing
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
+    sag: SagPolicy = field(default_factory=SagPolicy)
+    open_providers: tuple[str, ...] = ()
+    host: str = "127.0.0.1"
+    port: int = 8080
+    hosts: tuple[str, ...] = ()
+    cors_origins: tuple[str, ...] = ()
+    metrics_listen: tuple[str, int] | None = None
+    max_body: int = 32 * 1024**2
+    max_inflight_bytes: int = 1024**3
+    max_streams: int = 2000
+    drain_s: float = 300.0
+    keepalive_after_s: float = 10.0
+    request_log: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """The joined parts. `application` is the ASGI app; `close` when nothing runs any more."""
+
+    settings: Settings
+    services: Services
+    application: Application
+    engine: HttpEngine
+    health: Health
+    book: SpeedBook
+    metrics: Metrics
+    request_log: RequestLog | None
+
+    async def close(self) -> None:
+        """Closes upstream connections and writes the request log's tail."""
+        await self.engine.close()
+        if self.request_log is not None:
+            await asyncio.to_thread(self.request_log.close)
+
+
+def assemble(settings: Settings) -> Gateway:
+    """Makes the parts. Needs no running event loop. Raises ConfigError where a file cannot be opened."""
+    catalog = settings.catalog
+    metrics = Metrics(catalog)
+    book = SpeedBook(monotonic)
+    health = Health(
+        catalog.deployments.values(), settings.breaker, settings.sag, book, _announcing(metrics), clock=monotonic
+    )
+    metrics.watch_states(lambda deployment: health.health(deployment, monotonic()).state)
+    store = RecordStore()
+    request_log = RequestLog(settings.request_log) if settings.request_log else None
+    engine = HttpEngine(catalog.providers.values(), settings.max_streams)
+    rng = random.Random()
+    # Health judges a sag on the book's evidence, so the book hears of a request first.
+    listeners: list[Listener] = [book, health, metrics, store]
+    if request_log is not None:
+        listeners.append(request_log)
+    dispatcher = Dispatcher(
+        planner=RoutePlanner(catalog, health, rng),
+        health=health,
+        attempts=Attempts(engine, DIALECTS, _meter_maker(book)),
+        gauges=metrics,
+        listeners=listeners,
+        keepalive_after_s=settings.keepalive_after_s,
+        rng=rng,
+    )
+    services = Services(
+        names=Names(catalog, settings.open_providers, settings.timeouts),
+        doors=Doors(
+            allowed_hosts(settings.host, settings.hosts),
+            frozenset(origin.rstrip("/").lower() for origin in settings.cors_origins),
+            settings.keys,
+        ),
+        dispatcher=dispatcher,
+        streams=Streams(settings.max_streams),
+        bodies=InflightBytes(settings.max_inflight_bytes),
+        records=store,
+        readiness=Readiness(),
+        needs=needs,
+        scrape=metrics.scrape,
+        metrics_type=metrics.content_type,
+        max_body=settings.max_body,
+        metrics_apart=settings.metrics_listen is not None,
+    )
+    return Gateway(settings, services, Application(services), engine, health, book, metrics, request_log)
+
+
+def _announcing(metrics: Metrics) -> Callable[[str, str, str], None]:
+    """Tells the metrics and the log of a deployment's new state."""
+
+    def announce(deployment_id: str, to: str, reason: str) -> None:
+        metrics.transition(deployment_id, to, reason)
+        log.info("%s is now %s (%s)", deployment_id, to, reason)
+
+    return announce
+
+
+def _meter_maker(book: SpeedBook) -> Callable[[MeterStart], StreamMeter]:
+    def make(start: MeterStart) -> StreamMeter:
+        deployment_id = start.deployment.id
+        return Meter(
+            start.sent,
+            chars_per_token=book.chars_per_token(deployment_id),
+            prompt_estimate=start.prompt_tokens,
+            cold=book.cold(deployment_id, start.sent),
+            retry=start.retry,
+        )
+
+    return make
+
+
+class Listening:
+    """The bound sockets and the servers on them."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        """Raises ConfigError where an address cannot be had."""
+        settings = gateway.settings
+        self._gateway = gateway
+        self._socket = bind(settings.host, settings.port)
+        self._server = make_server(gateway.application, settings.drain_s)
+        self._apart: tuple[QuietServer, socket.socket] | None = None
+        if settings.metrics_listen is not None:
+            try:
+                apart = bind(*settings.metrics_listen)
+            except BaseException:
+                self._socket.close()
+                raise
+            self._apart = (make_server(metrics_only(gateway.services), 1.0), apart)
+
+    @property
+    def port(self) -> int:
+        """The port that was bound; where 0 was asked for, the one the system chose."""
+        port: int = self._socket.getsockname()[1]
+        return port
+
+    def stop(self) -> None:
+        """Readiness fails at once; streams finish within the drain timeout."""
+        self._gateway.services.readiness.ready = False
+        self._server.should_exit = True
+
+    def force(self) -> None:
+        """Ends now, streams or not."""
+        self.stop()
+        self._server.force_exit = True
+
+    async def run(self, on_ready: Callable[[], None]) -> None:
+        """Serves until `stop`. Closes the gateway's parts at the end."""
+
+        def ready() -> None:
+            self._gateway.services.readiness.ready = True
+            on_ready()
+
+        self._server.on_ready = ready
+        lag = asyncio.create_task(watch_loop_lag(self._gateway.metrics.loop_lag))
+        apart = asyncio.create_task(self._serve_apart())
+        try:
+            await self._server.serve(sockets=[self._socket])
+        finally:
+            if self._apart is not None:
+                self._apart[0].should_exit = True
+            lag.cancel()
+            await asyncio.gather(lag, apart, return_exceptions=True)
+            self._socket.close()
+            await self._gateway.close()
+
+    async def _serve_apart(self) -> None:
+        if self._apart is not None:
+            server, listening = self._apart
+            await server.serve(sockets=[listening])
+            listening.close()
+
+
+async def serve(gateway: Gateway, on_ready: Callable[[Listening], None]) -> None:
+    """Serves until SIGINT or SIGTERM; a second signal ends the drain."""
+    listening = Listening(gateway)
+    with stop_on_signals(listening.stop, listening.force):
+        await listening.run(lambda: on_ready(listening))
