@@ -116,9 +116,6 @@ class StreamMeter(Protocol):
     def whole(self, reading: Reading, at: float) -> None:
         """An answer that was not streamed."""
 
-    def whole(self, reading: Reading, at: float) -> None:
-        """An answer that came in one body, instead of `observe`: it has counts and no rate."""
-
     def comment(self) -> None: ...
 
     def blocked(self, seconds: float) -> None: ...

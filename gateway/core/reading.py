@@ -39,7 +39,7 @@ class Reading:
     `usage_only`: a pure usage chunk (`choices: []`), to be cut out where the client did not ask for usage.
     `terminal`: the dialect's end marker (`[DONE]`). `bad`: the frame could not be decoded.
     `tool_calls_whole`: complete tool calls delivered in this one event.
-    `summarised`: the reasoning is said to be a summary, or withheld: what is billed is not what is streamed.
+    `summarised`: the reasoning is said to be a summary: what is billed is not what is streamed.
     """
 
     content: int = 0

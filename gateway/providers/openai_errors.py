@@ -157,7 +157,7 @@ def _by_word(body: Any, table: Mapping[str, str]) -> str | None:
         found = _word(_field(body, name), table)
         if found is not None:
             return found
-    return _word(body, table)
+    return _word(_inner(body), table)
 
 
 def _word(value: Any, table: Mapping[str, str]) -> str | None:

@@ -7,6 +7,7 @@ import orjson
 
 from gateway.core.reading import Reading, WireError
 from gateway.core.types import Json
+from gateway.providers.openai_delta import read_delta, read_plain_delta
 from gateway.providers.openai_errors import base_resp_error, error_in_stream, finish_error
 from gateway.providers.openai_usage import CLOCK_KEYS, cached_by_server, read_clock, read_usage
 
@@ -15,17 +16,6 @@ _ORDINARY = frozenset(
     {"id", "object", "created", "model", "system_fingerprint", "choices", "service_tier", "obfuscation", "provider"}
     | {"usage", "citations"}
 )
-_ORDINARY_CHOICE = frozenset({"index", "delta", "finish_reason", "logprobs", "native_finish_reason"})
-# The same text under several names: counted once, by the longest.
-_REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_text", "thinking"})
-# Bear no token, or repeat what another field says.
-_SILENT = frozenset(
-    {"role", "name", "id", "object", "index", "type", "status", "prefix", "padding", "obfuscation", "token_id"}
-    | {"annotations", "citations", "tool_call_id", "extra_content", "provider_specific_fields", "thinking_blocks"}
-    | {"signature", "reasoning_signature", "reasoning_opaque", "encrypted_content", "logprobs"}
-    | {"content_filter_results", "finish_reason", "stop_reason", "matched_stop"}
-)
-_WITHHELD = frozenset({"reasoning.summary", "reasoning.encrypted"})
 
 
 def read_event(name: bytes | None, payload: bytes) -> Reading:
@@ -37,10 +27,7 @@ def read_event(name: bytes | None, payload: bytes) -> Reading:
     except ValueError:
         return _read_oddity(name, payload)
     reading = Reading()
-    content = _plain_content(event)
-    if content:
-        reading.content = content
-        _read_fields(reading, name, event, True)
+    if name is None and _read_plain(reading, event):
         return reading
     try:
         _read(reading, name, event)
@@ -49,21 +36,39 @@ def read_event(name: bytes | None, payload: bytes) -> Reading:
     return reading
 
 
-def _plain_content(event: Any) -> int:
-    """Characters of the commonest chunk there is, one choice with a piece of text and nothing else; 0 for any other.
+def _read_plain(reading: Reading, event: Any) -> bool:
+    """The commonest chunk: one choice, a piece of text or reasoning, nothing else. False, untouched, for any other.
 
-    A shorter way to what `_read` finds: it saves a fifth of the time of a chunk.
+    A shorter way to what `_read` finds, at half of its time.
     """
     try:
-        (choice,) = event["choices"]
+        choices = event["choices"]
+        choice = choices[0]
         delta = choice["delta"]
-        if len(delta) == 1 and not choice.get("finish_reason") and not choice.get("index") and len(choice) <= 4:
-            content = delta.get("content")
-            if type(content) is str and _ORDINARY_CHOICE.issuperset(choice):
-                return len(content)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        pass
-    return 0
+        content = delta.get("content")
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return False
+    # `delta`, `index` and `finish_reason` are there; one more key may only be `logprobs`.
+    if len(choices) != 1 or choice.get("finish_reason", 0) is not None or choice.get("index") != 0:
+        return False
+    if len(choice) != 3 and (len(choice) != 4 or "logprobs" not in choice):
+        return False
+    if event.get("usage") is not None or "error" in event or "base_resp" in event or "timings" in event:
+        return False
+    if type(content) is str and len(delta) == 1:
+        reading.content = len(content)
+    elif not read_plain_delta(reading, delta):
+        return False
+    value = event.get("model")
+    if value and type(value) is str:
+        reading.model = value
+    value = event.get("id")
+    if value and type(value) is str:
+        reading.response_id = value
+    value = event.get("service_tier")
+    if value and type(value) is str:
+        reading.tier = value
+    return True
 
 
 def read_body(payload: bytes) -> Reading:
@@ -124,10 +129,16 @@ def _read(reading: Reading, name: bytes | None, event: Any, whole: bool = False)
                 _read_choice(reading, choice, whole)
         if len(choices) > reading.choices:
             reading.choices = len(choices)
-    _read_fields(reading, name, event, type(choices) is list)
+    _read_names(reading, event)
+    has_choices = type(choices) is list
+    usage = event.get("usage")
+    if usage is not None or not _ORDINARY.issuperset(event):
+        _read_extras(reading, name, event, usage, has_choices)
+    elif name == b"error" or (not has_choices and event.get("object") == "error"):
+        reading.error = error_in_stream(event)
 
 
-def _read_fields(reading: Reading, name: bytes | None, event: Json, has_choices: bool) -> None:
+def _read_names(reading: Reading, event: Json) -> None:
     value = event.get("model")
     if value and type(value) is str:
         reading.model = value
@@ -137,11 +148,6 @@ def _read_fields(reading: Reading, name: bytes | None, event: Json, has_choices:
     value = event.get("service_tier")
     if value and type(value) is str:
         reading.tier = value
-    usage = event.get("usage")
-    if usage is not None or not _ORDINARY.issuperset(event):
-        _read_extras(reading, name, event, usage, has_choices)
-    elif name == b"error" or (not has_choices and event.get("object") == "error"):
-        reading.error = error_in_stream(event)
 
 
 def _read_no_object(reading: Reading, name: bytes | None, event: Any) -> None:
@@ -201,7 +207,7 @@ def _read_choice(reading: Reading, choice: Json, whole: bool) -> None:
         reading.choices = int(min(index, 1e6)) + 1
     delta = choice.get("delta")
     if delta is not None:
-        _read_delta(reading, delta)
+        read_delta(reading, delta)
     finish = choice.get("finish_reason")
     if finish and type(finish) is str:
         reading.finish = finish
@@ -223,130 +229,12 @@ def _read_choice(reading: Reading, choice: Json, whole: bool) -> None:
 
 def _read_message(reading: Reading, message: Any, whole: bool) -> None:
     if whole:
-        _read_delta(reading, message)
+        read_delta(reading, message)
         return
     repeated = Reading()
-    _read_delta(repeated, message)
+    read_delta(repeated, message)
     reading.repeat += repeated.content + repeated.reasoning + repeated.tool
     reading.tool_calls_whole += repeated.tool_calls_whole
-
-
-def _read_delta(reading: Reading, delta: Any) -> None:
-    if type(delta) is not dict:
-        return
-    reasoning = 0
-    for key, value in delta.items():
-        if not value:
-            continue
-        if key == "content":
-            if type(value) is str:
-                reading.content += len(value)
-            else:
-                _read_parts(reading, value)
-        elif key in _REASONING:
-            reasoning = max(reasoning, _text_length(value))
-        elif key == "reasoning_details":
-            reasoning = max(reasoning, _read_details(reading, value))
-        elif key not in _SILENT:
-            _read_further(reading, key, value)
-    reading.reasoning += reasoning
-    if "extra_content" in delta:
-        _move_thought(reading, delta)
-
-
-def _read_further(reading: Reading, key: str, value: Any) -> None:
-    if key == "tool_calls":
-        for call in value if type(value) is list else (value,):
-            if type(call) is dict:
-                _read_function(reading, call.get("function") or call.get("custom"))
-    elif key == "function_call":
-        _read_function(reading, value)
-    elif key == "refusal":
-        reading.content += _text_length(value)
-    elif type(value) is dict or type(value) is list or type(value) is str:
-        reading.unknown_delta = True
-
-
-def _move_thought(reading: Reading, delta: Json) -> None:
-    """Gemini's compatible endpoint streams summaries of thoughts as content with a flag beside it."""
-    extra = delta["extra_content"]
-    google = extra.get("google") if type(extra) is dict else None
-    content = delta.get("content")
-    if type(google) is dict and google.get("thought") is True and type(content) is str:
-        reading.content -= len(content)
-        reading.reasoning += len(content)
-        reading.summarised = True
-
-
-def _read_parts(reading: Reading, parts: Any) -> None:
-    """Content as a list of typed parts, or one part."""
-    for part in parts if type(parts) is list else (parts,):
-        if type(part) is str:
-            reading.content += len(part)
-            continue
-        if type(part) is not dict:
-            continue
-        kind = part.get("type")
-        if kind in ("thinking", "reasoning"):
-            reading.reasoning += max(_text_length(part.get(name)) for name in ("thinking", "reasoning", "text"))
-        elif type(part.get("text")) is str:
-            reading.content += len(part["text"])
-        elif kind == "refusal":
-            reading.content += _text_length(part.get("refusal"))
-        elif kind not in ("reference", "text"):
-            reading.unknown_delta = True
-
-
-def _read_details(reading: Reading, details: Any) -> int:
-    """OpenRouter's and MiniMax's `reasoning_details`."""
-    length = 0
-    for detail in details if type(details) is list else (details,):
-        if type(detail) is not dict:
-            continue
-        kind = detail.get("type")
-        if type(kind) is str and kind in _WITHHELD:
-            reading.summarised = True
-        length += max(_text_length(detail.get("text")), _text_length(detail.get("summary")))
-    return length
-
-
-def _read_function(reading: Reading, function: Any) -> None:
-    if type(function) is not dict:
-        return
-    name = function.get("name")
-    arguments = function.get("arguments") or function.get("input")
-    named = 0
-    if type(name) is str:
-        named = len(name)
-        reading.tool += named
-    if type(arguments) is str:
-        reading.tool += len(arguments)
-        if named and arguments and _is_complete(arguments):
-            reading.tool_calls_whole += 1
-    elif type(arguments) is dict:
-        reading.tool += len(json.dumps(arguments, ensure_ascii=False, separators=(",", ":")))
-        reading.tool_calls_whole += 1
-
-
-def _is_complete(arguments: str) -> bool:
-    if arguments[-1] != "}":
-        return False
-    try:
-        orjson.loads(arguments)
-    except ValueError:
-        return False
-    return True
-
-
-def _text_length(value: Any) -> int:
-    """Of a text, or of the texts of a list of parts or of one part."""
-    if type(value) is str:
-        return len(value)
-    if type(value) is list:
-        return sum(_text_length(item.get("text") if type(item) is dict else item) for item in value[:10_000])
-    if type(value) is dict:
-        return max(_text_length(value.get("text")), _text_length(value.get("content")))
-    return 0
 
 
 def _text_or_none(value: Any) -> str | None:
