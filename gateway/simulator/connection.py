@@ -7,7 +7,7 @@ import struct
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 import httptools
 
@@ -79,8 +79,8 @@ class Connection(asyncio.Protocol):
     # What the event loop tells
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # A cast: uvloop's transports have the methods but not the base class.
+        self._transport = cast(asyncio.Transport, transport)
         self._host.joined(self)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -4,6 +4,7 @@ import difflib
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from gateway.core.errors import ConfigError
@@ -73,7 +74,7 @@ class _Reader:
         if not isinstance(given, Mapping):
             return self._bad(path, f"{given!r} is not a mapping with {_listed(_names(kind))}")
         before = len(self._problems)
-        hints = get_type_hints(kind, include_extras=True)
+        hints = _hints(kind)
         given = self._unaliased(given, path) if kind is Script else given
         self._refuse_unknown(given, _names(kind), path)
         values = {
@@ -97,7 +98,7 @@ class _Reader:
             return {}
         given = self._unaliased(given, path)
         self._refuse_unknown(given, allowed, path)
-        hints = get_type_hints(Script, include_extras=True)
+        hints = _hints(Script)
         return {key: self._value(hints[key], given[key], _join(path, key)) for key in given if key in allowed}
 
     def _unaliased(self, given: Mapping[Any, Any], path: str) -> Mapping[Any, Any]:
@@ -198,6 +199,11 @@ class _Reader:
     def _bad(self, path: str, problem: str) -> Any:
         self._problems.append(f"{path}: {problem}" if path else problem)
         return None
+
+
+@cache
+def _hints(kind: Any) -> Mapping[str, Any]:
+    return get_type_hints(kind, include_extras=True)
 
 
 def _is_composed(hint: Any) -> bool:

@@ -120,7 +120,7 @@ class SimulatedProvider:
         """A connection was accepted."""
         self._connections.add(connection)
         self.stats.connected()
-        if self._effective.outage is not None:
+        if self._effective.outage is not None or self._server is None:
             connection.kill()
 
     def left(self, connection: Connection) -> None:
