@@ -13,7 +13,6 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from gateway.core.errors import ConfigError
 from gateway.simulator import Fleet, Script, read_fleet
 
 
@@ -32,12 +31,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit code 0 after a stop signal, 1 where a port cannot be had, 2 for mistakes in the file."""
-    try:
-        scripts = read_fleet(args.file, args.only)
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        return 2
+    """Exit code 0 after a stop signal, 1 where a port cannot be had. Raises ConfigError for mistakes in the file."""
+    scripts = read_fleet(args.file, args.only)
     _raise_file_limit()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -4,13 +4,21 @@ import difflib
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from gateway.core.errors import ConfigError
 from gateway.simulator.faults import FAULTS, Fault, kind_of
-from gateway.simulator.script import LIVE_KEYS, REQUEST_KEYS, SCHEDULE_KEYS, Script, Window
+from gateway.simulator.script import LIVE_KEYS, REQUEST_KEYS, SCHEDULE_KEYS, Load, Reasoning, Script, Ttft, Window
 from gateway.simulator.units import Number
+
+# What each field takes, worked out once: a request's `sim` is read on the request path.
+_HINTS: Mapping[type[Any], Mapping[str, Any]] = MappingProxyType(
+    {
+        kind: get_type_hints(kind, include_extras=True)
+        for kind in (Script, Ttft, Load, Reasoning, Window, *FAULTS.values())
+    }
+)
 
 
 def read_script(given: object, path: str = "") -> Script:
@@ -74,7 +82,7 @@ class _Reader:
         if not isinstance(given, Mapping):
             return self._bad(path, f"{given!r} is not a mapping with {_listed(_names(kind))}")
         before = len(self._problems)
-        hints = _hints(kind)
+        hints = _HINTS[kind]
         given = self._unaliased(given, path) if kind is Script else given
         self._refuse_unknown(given, _names(kind), path)
         values = {
@@ -98,7 +106,7 @@ class _Reader:
             return {}
         given = self._unaliased(given, path)
         self._refuse_unknown(given, allowed, path)
-        hints = _hints(Script)
+        hints = _HINTS[Script]
         return {key: self._value(hints[key], given[key], _join(path, key)) for key in given if key in allowed}
 
     def _unaliased(self, given: Mapping[Any, Any], path: str) -> Mapping[Any, Any]:
@@ -199,11 +207,6 @@ class _Reader:
     def _bad(self, path: str, problem: str) -> Any:
         self._problems.append(f"{path}: {problem}" if path else problem)
         return None
-
-
-@cache
-def _hints(kind: Any) -> Mapping[str, Any]:
-    return get_type_hints(kind, include_extras=True)
 
 
 def _is_composed(hint: Any) -> bool:
