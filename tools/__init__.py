@@ -1,0 +1,1 @@
+"""The checks behind `make check`, and what pins the requirements."""
