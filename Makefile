@@ -29,7 +29,7 @@ check: $(VENV)/.stamp-dev ## lint, format, types, layers, dead code, documents, 
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict gateway tools $$([ -d benchmarks ] && echo benchmarks)
 	$(BIN)/lint-imports --cache-dir .cache/import-linter
-	$(BIN)/vulture
+	$(BIN)/python -m tools.check_dead
 	$(BIN)/python -m tools.check_sizes
 	$(BIN)/python -m tools.check_docs
 	$(BIN)/python -m tools.check_package

@@ -12,6 +12,13 @@ from gateway.telemetry.render import family_head, histogram_prefixes, number, se
 Labels = tuple[str, ...]
 
 
+class Series(Protocol):
+    """One combination of labels."""
+
+    def text(self) -> str:
+        """Its lines in the exposition."""
+
+
 class Family(Protocol):
     """All series of one metric."""
 
@@ -20,14 +27,7 @@ class Family(Protocol):
     def head(self) -> str:
         """The HELP and TYPE lines."""
 
-    def children(self) -> Iterable["Series"]: ...
-
-
-class Series(Protocol):
-    """One combination of labels."""
-
-    def text(self) -> str:
-        """Its lines in the exposition."""
+    def children(self) -> Iterable[Series]: ...
 
 
 class Scalar:
