@@ -1,0 +1,1 @@
+"""Strict configuration: YAML and environment in, frozen sections out, every mistake named with its line."""
