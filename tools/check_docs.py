@@ -71,7 +71,7 @@ def undocumented_settings() -> Iterator[str]:
     for module in pkgutil.walk_packages(gateway.config.__path__, "gateway.config."):
         importlib.import_module(module.name)
     for section in sections(BaseModel):
-        if not section.__module__.startswith("gateway.config"):
+        if section.__module__ != "gateway.config.schema":
             continue
         for name, field in section.model_fields.items():
             word = field.alias or name
