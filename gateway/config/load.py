@@ -24,6 +24,8 @@ from gateway.core.errors import ConfigError
 
 ENVIRONMENT_NAME = "GATEWAY_CONFIG"
 LOCAL_NAME = "gateway.yaml"
+# A preset that does not exist is one problem; that it brings no base URL is no second one.
+_STAND_IN_URL = "https://preset.invalid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +110,14 @@ def inspect(path: str | FilePath, environ: Mapping[str, str], label: str | None 
     file = FilePath(path)
     source = label or str(path)
     try:
-        document, problems = parse(read_text(file))
+        document, unread = parse(read_text(file))
     except Unreadable as unreadable:
         return Inspection(source, None, (unreadable.problem.render(source),))
-    document, more = expand(document, environ, file.parent)
-    problems += more
-    document, more = _with_presets(document, environ)
-    problems += more
-    config, more = _validated(document)
-    problems = _told_once([*problems, *refusals(document), *more, *reference_problems(document)])
+    document, unresolved = expand(document, environ, file.parent)
+    document, unset = _with_presets(document, environ)
+    config, invalid = _validated(document)
+    told = _told_once([*unresolved, *unset, *refusals(document), *invalid, *reference_problems(document)])
+    problems = [*unread, *told]
     usable = config is not None and all(problem.missing for problem in problems)
     warnings = _sorted(warnings_of(config, document)) if config is not None and usable else []
     return Inspection(
@@ -148,7 +149,8 @@ def _filled(name: str, given: dict[str, Any], environ: Mapping[str, str]) -> dic
     preset = presets().get(preset_name) if isinstance(preset_name, str) else None
     values = {key: value for key, value in given.items() if value is not None}
     if preset is None:
-        return {**given, "api_key": None} if values.get("api_key") == "none" else given
+        known = {"base_url": _STAND_IN_URL} if "preset" in values else {}
+        return {**known, **given, "api_key": None} if values.get("api_key") == "none" else {**known, **given}
     values = {"preset": preset_name, "base_url": preset.base_url, "dialect": preset.dialect, **values}
     if values.get("api_key") == "none":
         del values["api_key"]
@@ -179,17 +181,12 @@ def _validated(document: Document) -> tuple[Config | None, list[Problem]]:
         return None, list(problems_of(error, document, presets()))
 
 
-def _told_once(problems: list[Problem]) -> list[Problem]:
-    """One problem a place, the first: a value that is missing is not also malformed."""
-    final = {problem.path for problem in problems if problem.missing}
+def _told_once(problems: Iterable[Problem]) -> list[Problem]:
+    """The first problem of each place: a value that is missing is not also malformed."""
     told: dict[Path, Problem] = {}
-    twice: list[Problem] = []
     for problem in problems:
-        if "is given twice" in problem.text:
-            twice.append(problem)
-        elif problem.path not in told:
-            told[problem.path] = problem
-    return [*twice, *(problem for path, problem in told.items() if path not in final or problem.missing)]
+        told.setdefault(problem.path, problem)
+    return list(told.values())
 
 
 def _sorted(problems: Iterable[Problem]) -> list[Problem]:

@@ -3,7 +3,7 @@
 They are looked for in the raw values, so that they are reported together with what is wrong in the schema.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gateway.config import tree
 from gateway.config.document import Document
@@ -131,8 +131,11 @@ def _keys(document: Document) -> Iterator[Finding]:
     auth = tree.section(document, "auth")
     known = _public(document)
     takes_any = tree.open_providers(document)
+    entries = list(enumerate(tree.sequence(auth.get("keys"))))
+    admins = enumerate(tree.sequence(auth.get("admin_keys")))
     names: set[str] = set()
-    for index, values in enumerate(map(tree.mapping, tree.sequence(auth.get("keys")))):
+    for index, given in entries:
+        values = tree.mapping(given)
         path: Path = ("auth", "keys", index)
         name = tree.text_or_none(values.get("name"))
         if name in names:
@@ -143,17 +146,11 @@ def _keys(document: Document) -> Iterator[Finding]:
             if model not in known and model.partition("/")[0] not in takes_any:
                 says = f"unknown model or route {shown(model)}; {meant(model, known, 'names')}"
                 yield (*path, "models", position), says
-    keys = [
-        (("auth", "keys", index, "key"), tree.mapping(values).get("key"))
-        for index, values in enumerate(tree.sequence(auth.get("keys")))
-    ]
-    yield from _same_key(keys)
-    yield from _same_key(
-        [(("auth", "admin_keys", index), key) for index, key in enumerate(tree.sequence(auth.get("admin_keys")))]
-    )
+    yield from _same_key((("auth", "keys", index, "key"), tree.mapping(values).get("key")) for index, values in entries)
+    yield from _same_key((("auth", "admin_keys", index), key) for index, key in admins)
 
 
-def _same_key(keys: list[tuple[Path, object]]) -> Iterator[Finding]:
+def _same_key(keys: Iterable[tuple[Path, object]]) -> Iterator[Finding]:
     seen: set[str] = set()
     for path, key in keys:
         try:

@@ -54,9 +54,9 @@ class Provider:
     base_url: str
     dialect: str = "openai"
     credential: Credential = Credential()
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     connect_s: float | None = None
-    proxy: str | None = None
+    proxy: str | None = field(default=None, repr=False)
     ca_file: str | None = None
     max_parallel: int | None = None
     trusted: bool = False
