@@ -1,6 +1,5 @@
 """The kinds of value a setting can have, each with its own words for what is wrong."""
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
@@ -9,15 +8,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from gateway.config import hosts, units
 from gateway.config.document import plain_scalar
+from gateway.config.keys import key_hash
 from gateway.config.problems import FromEnvironment
 
-MIN_KEY_CHARS = 16
-MAX_KEY_CHARS = 512
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PUBLIC_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e\xa0-\xff]{0,4096}")
-_SHA256 = re.compile(r"sha256:([0-9a-fA-F]{64})")
 _CLOCK = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 _PERCENTILE = re.compile(r"p[1-9][0-9]?")
 # What the gateway itself writes on every request, or what frames one.
@@ -148,20 +145,6 @@ def _credential(value: object) -> object:
     if not key or len(key) > 8192 or not _HEADER_VALUE.fullmatch(key[:4096]) or not _HEADER_VALUE.fullmatch(key[4096:]):
         raise ValueError("is empty, or holds a line break or character that cannot stand in a header")
     return SecretStr(str(key))
-
-
-def key_hash(value: object) -> str:
-    """The SHA-256 in hex of a key, or the one that `sha256:…` gives. Raises ValueError."""
-    if not isinstance(value, str):
-        raise ValueError("must be sha256: and 64 hex digits (from `gateway keys new`), ${VAR}, or file:/path")
-    text = value.strip()
-    if match := _SHA256.fullmatch(text):
-        return match[1].lower()
-    if text.lower().startswith("sha256"):
-        raise ValueError("must be sha256: and exactly 64 hex digits")
-    if not MIN_KEY_CHARS <= len(text) <= MAX_KEY_CHARS:
-        raise ValueError(f"a key has {MIN_KEY_CHARS} to {MAX_KEY_CHARS} characters; make one with `gateway keys new`")
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _proxy(value: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from gateway.config import tree
 from gateway.config.document import Document
-from gateway.config.fields import key_hash
 from gateway.config.hosts import host_and_port, is_host, is_loopback
+from gateway.config.keys import key_hash
 from gateway.config.problems import Path, Problem, meant, shown
 
 
