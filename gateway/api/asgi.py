@@ -70,7 +70,5 @@ async def respond_error(request: Request, error: RequestError) -> None:
         headers.append((b"retry-after", str(max(1, round(error.retry_after_s))).encode()))
     if error.status == 401:
         headers.append((b"www-authenticate", b'Bearer, Basic realm="gateway"'))
-    if error.status == 413:
-        headers.append((b"connection", b"close"))
     body = error_body(error.status, error.message, code=error.code, param=error.param)
     await respond(request, error.status, body, headers)

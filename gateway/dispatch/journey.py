@@ -119,7 +119,7 @@ class Journey:
             stream_events=measured.stream_events,
             dropped_params=trial.dropped if trial else (),
             cost_usd=self._cost_usd,
-            cost_wasted_usd=sum(wasted),
+            cost_wasted_usd=sum(wasted, 0.0),
             attempts=tuple(self.attempts),
             gaps_s=measured.gaps_s,
         )

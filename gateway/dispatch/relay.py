@@ -102,8 +102,8 @@ class Relay:
         self._commits = self._commits or reading.unknown_delta
         if reading.usage is not None:
             self._billed = max(self._billed, reading.usage.output or 0)
-            if reading.usage_only and not keep_usage:
-                return b""
+        if reading.usage_only and not keep_usage:
+            return b""
         return raw + b"\n\n" if event.unterminated else raw
 
     def _judge_unread(self, event: Event, at: float) -> bytes:

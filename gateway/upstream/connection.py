@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import cast
 
 import httptools
 
@@ -157,10 +158,10 @@ class Connection(asyncio.Protocol):
     # --- asyncio.Protocol ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        # uvloop's transports are no subclasses of asyncio.Transport.
+        self.transport = cast(asyncio.Transport, transport)
         # At 0 `resume_writing` tells when the last byte of the request was handed to the kernel: that is t0.
-        transport.set_write_buffer_limits(high=0)
+        self.transport.set_write_buffer_limits(high=0)
 
     def resume_writing(self) -> None:
         if self.active and self.headers_at is None:

@@ -13,6 +13,7 @@ from gateway.core.errors import AttemptError
 from gateway.core.ports import Outbound
 from gateway.core.types import Provider, Timeouts
 from gateway.upstream.engine import HttpEngine
+from tests.live import run
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 REQUEST = Outbound("/chat/completions", b'{"model":"m"}', (("content-type", "application/json"),))
@@ -109,7 +110,7 @@ def test_the_request_goes_out_as_written_and_the_moments_are_in_order() -> None:
             assert (exchange.status, dict(exchange.headers)) == (200, {b"content-length": b"2"})
             exchange.close()
 
-    asyncio.run(main())
+    run(main())
     head, body = seen[0]
     assert head.startswith("POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:")
     assert body == REQUEST.body
@@ -127,7 +128,7 @@ def test_a_connection_is_kept_and_used_again() -> None:
         async with upstream(handler) as (engine, provider):
             assert [await body_of(engine, provider) for _ in range(3)] == [b"hi"] * 3
 
-    asyncio.run(main())
+    run(main())
     assert connections == 1
 
 
@@ -149,7 +150,7 @@ def test_a_kept_connection_that_the_server_closed_is_replaced_unseen() -> None:
             assert await body_of(engine, provider) == b"hi"
             assert await body_of(engine, provider) == b"hi"
 
-    asyncio.run(main())
+    run(main())
     assert answers[0] == 2
 
 
@@ -169,7 +170,7 @@ def test_every_legal_framing_of_a_body_is_read(answer: bytes, body: bytes) -> No
         async with upstream(answering(answer)) as (engine, provider):
             assert await body_of(engine, provider) == body
 
-    asyncio.run(main())
+    run(main())
 
 
 @pytest.mark.parametrize(
@@ -192,7 +193,7 @@ def test_a_broken_answer_is_an_error_that_says_how(answer: bytes, code: str) -> 
         async with upstream(answering(answer)) as (engine, provider):
             assert (await failure_of(engine, provider)).code == code
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_bytes_after_an_answer_are_never_taken_for_the_next_one() -> None:
@@ -203,7 +204,7 @@ def test_bytes_after_an_answer_are_never_taken_for_the_next_one() -> None:
             assert await body_of(engine, provider) == b"hi"
             assert await body_of(engine, provider) == b"hi"
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_nothing_listens() -> None:
@@ -215,7 +216,7 @@ def test_nothing_listens() -> None:
             assert (await failure_of(engine, provider)).code == "connect"
             await engine.close()
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_a_name_that_does_not_exist_is_a_connect_error() -> None:
@@ -225,7 +226,7 @@ def test_a_name_that_does_not_exist_is_a_connect_error() -> None:
         assert (await failure_of(engine, provider)).code == "connect"
         await engine.close()
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_a_full_backlog_is_a_connect_timeout() -> None:
@@ -247,7 +248,7 @@ def test_a_full_backlog_is_a_connect_timeout() -> None:
                 filler.close()
             await engine.close()
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_a_silent_server_is_waited_for_until_the_given_moment_and_no_longer() -> None:
@@ -261,7 +262,7 @@ def test_a_silent_server_is_waited_for_until_the_given_moment_and_no_longer() ->
             assert not await exchange.head(monotonic() + 0.02)  # and may be asked again
             exchange.close()
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_a_tls_handshake_that_never_ends_is_a_tls_error() -> None:
@@ -276,7 +277,7 @@ def test_a_tls_handshake_that_never_ends_is_a_tls_error() -> None:
             assert error.code == "tls"
             await engine.close()
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_max_parallel_makes_the_next_request_wait_and_the_wait_is_told_apart() -> None:
@@ -304,7 +305,7 @@ def test_max_parallel_makes_the_next_request_wait_and_the_wait_is_told_apart() -
             assert exchange.connect_s is None
             exchange.close()
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_a_full_pool_is_our_own_overload_and_charges_nobody() -> None:
@@ -320,7 +321,7 @@ def test_a_full_pool_is_our_own_overload_and_charges_nobody() -> None:
             again = await engine.open(provider, REQUEST, SOON)  # the slot came back
             again.close()
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_a_waiter_that_gives_up_loses_no_slot() -> None:
@@ -339,7 +340,7 @@ def test_a_waiter_that_gives_up_loses_no_slot() -> None:
             last = await engine.open(provider, REQUEST, Timeouts(pool_s=0.05))
             last.close()
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_an_answer_nobody_reads_stops_the_socket_and_goes_on_later() -> None:
@@ -369,7 +370,7 @@ def test_an_answer_nobody_reads_stops_the_socket_and_goes_on_later() -> None:
                 total += len(got[0])
             exchange.close()
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_the_terminal_marker_frees_the_client_and_the_rest_is_drained_for_reuse() -> None:
@@ -399,7 +400,7 @@ def test_the_terminal_marker_frees_the_client_and_the_rest_is_drained_for_reuse(
                 await asyncio.sleep(0)
             assert await body_of(engine, provider) == b"hi"
 
-    asyncio.run(main())
+    run(main())
     assert connections == 1
 
 
@@ -411,4 +412,4 @@ def test_a_header_with_a_line_break_is_never_sent() -> None:
                 await engine.open(provider, split, SOON)
             assert caught.value.code == "internal"
 
-    asyncio.run(main())
+    run(main())

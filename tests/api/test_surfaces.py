@@ -1,0 +1,438 @@
+"""What comes in: doors, limits, bad input, models, records; each refused with a status and a field that help."""
+
+import asyncio
+import base64
+import hashlib
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway.api.body import parse_object
+from gateway.core.types import Timeouts
+from gateway.dispatch.upstream_request import dumps
+from gateway.limits.keys import KeyEntry, KeyRing
+from gateway.simulator.faults import Silence
+from tests.live import HELLO, fast, live, run
+
+ALICE, BOB, ADMIN = "alice-key-alice-key", "bob-key-bob-key-bob", "admin-key-admin-key"
+
+
+def sha(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def ring() -> KeyRing:
+    entries = [KeyEntry("alice", sha(ALICE), frozenset({"m"})), KeyEntry("bob", sha(BOB), None)]
+    return KeyRing(entries, [sha(ADMIN)])
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {key}"}
+
+
+BAD_BODIES: list[tuple[Any, int, str | None, str]] = [
+    (b"", 400, None, "JSON"),
+    (b"{", 400, None, "JSON"),
+    (b"[]", 400, None, "object"),
+    (b'{"model": "m", "messages": [{"role": "user", "content": NaN}]}', 400, None, "JSON"),
+    (b"\xff\xfe", 400, None, "JSON"),
+    (b'{"a":' * 5000 + b"1" + b"}" * 5000, 400, None, "JSON"),
+    ({"messages": HELLO}, 400, "model", "model"),
+    ({"model": 5, "messages": HELLO}, 400, "model", "model"),
+    ({"model": "", "messages": HELLO}, 400, "model", "model"),
+    ({"model": "m"}, 400, "messages", "messages"),
+    ({"model": "m", "messages": []}, 400, "messages", "messages"),
+    ({"model": "m", "messages": "hi"}, 400, "messages", "messages"),
+    ({"model": "m", "messages": ["hi"]}, 400, "messages", "messages"),
+    ({"model": "m", "messages": HELLO, "stream": "yes"}, 400, "stream", "stream"),
+    ({"model": "m", "messages": HELLO, "stream_options": 1}, 400, "stream_options", "stream_options"),
+    ({"model": "m", "messages": HELLO, "provider": {"sort": "price"}}, 400, "provider", "provider"),
+    ({"model": "nope", "messages": HELLO}, 404, "model", "only-p0"),
+    ({"model": "n" * 5000, "messages": HELLO}, 404, "model", "does not exist"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "param", "says"), BAD_BODIES)
+def test_bad_input_is_refused_naming_the_field(body: Any, status: int, param: str | None, says: str) -> None:
+    async def main() -> None:
+        async with live(fast()) as gw:
+            content = body if isinstance(body, bytes) else json.dumps(body).encode()
+            headers = {"content-type": "application/json"}
+            response = await gw.client.post("/v1/chat/completions", content=content, headers=headers)
+            assert response.status_code == status
+            error = response.json()["error"]
+            assert set(error) == {"message", "type", "param", "code"}
+            assert error["param"] == param
+            assert says in error["message"]
+            assert len(error["message"]) < 1000
+            assert response.headers["x-request-id"].startswith("gen-")
+            assert gw.sims[0].stats.requests == 0
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"stream": None},
+        {"tools": [], "seed": None, "logprobs": None, "n": 1, "store": False, "metadata": {"a": 1}},
+        {"service_tier": "auto", "prompt_cache_key": "k", "max_tokens": 5, "max_completion_tokens": 5},
+        {"unknown_field": {"deep": [1, 2.5, "x", None, 12345678901234567890]}},
+    ],
+)
+def test_unknown_fields_pass_through_untouched(extra: dict[str, Any]) -> None:
+    async def main() -> None:
+        async with live(fast()) as gw:
+            body = gw.chat(stream=False) | extra
+            response = await gw.client.post(
+                "/v1/chat/completions", content=json.dumps(body), headers={"content-type": "application/json"}
+            )
+            assert response.status_code == 200
+            sent = gw.sims[0].stats.seen[-1].body
+            assert isinstance(sent, dict)
+            assert {key: sent.get(key) for key in extra} == extra
+            assert sent["model"] == "up"
+
+    run(main())
+
+
+def test_half_an_emoji_is_parsed_and_written_again() -> None:
+    data = b'{"content": "cut \\ud83d", "n": 1.0}'
+    body = parse_object(data)
+    assert body == {"content": "cut \ud83d", "n": 1.0}
+    assert json.loads(dumps(body)) == body
+
+
+def test_accept_decides_nothing_and_stream_does() -> None:
+    async def main() -> None:
+        async with live(fast()) as gw:
+            for stream, kind in ((True, "text/event-stream"), (False, "application/json")):
+                response = await gw.client.post(
+                    "/v1/chat/completions", json=gw.chat(stream), headers={"accept": "application/json"}
+                )
+                assert response.headers["content-type"].startswith(kind)
+                response = await gw.client.post(
+                    "/v1/chat/completions", json=gw.chat(stream), headers={"accept": "text/event-stream"}
+                )
+                assert response.headers["content-type"].startswith(kind)
+
+    run(main())
+
+
+def test_a_stream_is_never_compressed_and_never_buffered() -> None:
+    async def main() -> None:
+        async with live(fast()) as gw:
+            response = await gw.client.post(
+                "/v1/chat/completions", json=gw.chat(), headers={"accept-encoding": "gzip, br, zstd"}
+            )
+            assert "content-encoding" not in response.headers
+            assert response.headers["x-accel-buffering"] == "no"
+            assert response.headers["cache-control"] == "no-cache"
+
+    run(main())
+
+
+def test_usage_is_asked_for_and_stripped_unless_the_client_asked() -> None:
+    async def main() -> None:
+        async with live(fast()) as gw:
+            silent = await gw.post()
+            assert '"choices":[]' not in silent.text
+            asked = await gw.post(stream_options={"include_usage": True})
+            assert '"choices":[]' in asked.text
+            seen = [entry.body for entry in gw.sims[0].stats.seen]
+            assert all(body and body["stream_options"] == {"include_usage": True} for body in seen)
+            assert (await gw.record(silent)).tokens == (await gw.record(asked)).tokens
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"authorization": "Bearer wrong"}, 401),
+        ({"authorization": "Bearer"}, 401),
+        ({"authorization": "Bearer " + "x" * 4000}, 401),
+        ({"authorization": ALICE}, 401),
+        (bearer(ALICE), 200),
+        ({"authorization": f"bearer  {ALICE}"}, 200),
+        ({"x-api-key": ALICE}, 200),
+        ({"authorization": "Basic " + base64.b64encode(f"me:{BOB}".encode()).decode()}, 200),
+        ({"authorization": "Basic !!!"}, 401),
+        (bearer(ADMIN), 200),
+    ],
+)
+def test_a_key_is_taken_as_bearer_or_x_api_key(headers: dict[str, str], status: int) -> None:
+    async def main() -> None:
+        async with live(fast(), keys=ring()) as gw:
+            for path in ("/v1/models", "/metrics"):
+                assert (await gw.client.get(path, headers=headers)).status_code == status
+            response = await gw.client.post("/v1/chat/completions", json=gw.chat(), headers=headers)
+            assert response.status_code == status
+            if status == 401:
+                assert response.json()["error"]["code"] == "invalid_api_key"
+            for path in ("/healthz", "/readyz", "/health"):
+                assert (await gw.client.get(path, headers=headers)).status_code == 200
+
+    run(main())
+
+
+def test_the_callers_key_never_leaves_the_gateway() -> None:
+    async def main() -> None:
+        async with live(fast(), keys=ring()) as gw:
+            headers = {
+                **bearer(ALICE),
+                "x-api-key": BOB,
+                "cookie": "session=1",
+                "forwarded": "for=1.2.3.4",
+                "x-forwarded-for": "1.2.3.4",
+                "openai-beta": "assistants=v2",
+                "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+                "x-evil": "1",
+            }
+            await gw.client.post("/v1/chat/completions", json=gw.chat(), headers=headers)
+            sent = dict(gw.sims[0].stats.seen[-1].headers)
+            assert set(sent) == {
+                "host",
+                "content-type",
+                "accept",
+                "accept-encoding",
+                "user-agent",
+                "openai-beta",
+                "content-length",
+            }
+            assert sent["accept-encoding"] == "identity"
+
+    run(main())
+
+
+def test_account_headers_and_cookies_of_an_upstream_never_reach_the_client() -> None:
+    async def main() -> None:
+        headers = {
+            "set-cookie": "a=b",
+            "openai-organization": "org-1",
+            "x-ratelimit-remaining-tokens": "5",
+            "server": "secret/1.0",
+            "x-request-id": "theirs",
+        }
+        async with live(fast(headers=headers)) as gw:
+            for stream in (True, False):
+                got = (await gw.post(stream=stream)).headers
+                assert got["x-ratelimit-remaining-tokens"] == "5"
+                assert not {"set-cookie", "openai-organization", "server"} & set(got)
+                assert got["x-request-id"] != "theirs"
+
+    run(main())
+
+
+def test_an_allow_list_checks_the_names_asked_for() -> None:
+    async def main() -> None:
+        async with live(fast(), keys=ring()) as gw:
+            listed = (await gw.client.get("/v1/models", headers=bearer(ALICE))).json()["data"]
+            assert [entry["id"] for entry in listed] == ["m"]
+            chat = {"model": "only-p0", "messages": HELLO}
+            refused = await gw.client.post("/v1/chat/completions", json=chat, headers=bearer(ALICE))
+            assert (refused.status_code, refused.json()["error"]["code"]) == (403, "model_not_allowed")
+            allowed = await gw.client.post("/v1/chat/completions", json=chat, headers=bearer(BOB))
+            assert allowed.status_code == 200
+            unknown = await gw.client.post(
+                "/v1/chat/completions", json=chat | {"model": "x"}, headers=bearer(ALICE)
+            )
+            assert "only-p0" not in unknown.text
+
+    run(main())
+
+
+def test_a_record_is_there_for_its_key_and_an_admin_only() -> None:
+    async def main() -> None:
+        async with live(fast(), keys=ring()) as gw:
+            made = await gw.client.post("/v1/chat/completions", json=gw.chat(), headers=bearer(ALICE))
+            await gw.record(made)
+            url = f"/v1/generation?id={made.headers['x-request-id']}"
+            statuses = [(await gw.client.get(url, headers=bearer(key))).status_code for key in (ALICE, BOB, ADMIN)]
+            assert statuses == [200, 404, 200]
+            shown = (await gw.client.get(url, headers=bearer(ALICE))).json()
+            assert (shown["key"], shown["outcome"]) == ("alice", "ok")
+            assert (await gw.client.get("/v1/generation", headers=bearer(ALICE))).status_code == 400
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "evil.example"}, 403),
+        ({"host": "evil.example:8080"}, 403),
+        ({"host": "localhost"}, 200),
+        ({"host": "LOCALHOST:1"}, 200),
+        ({"host": "[::1]:8080"}, 200),
+        ({"host": "gw.internal"}, 200),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"origin": "https://app.example"}, 200),
+    ],
+)
+def test_a_web_page_cannot_spend_keys_nor_read_by_rebinding(headers: dict[str, str], status: int) -> None:
+    async def main() -> None:
+        async with live(fast(), hosts=("gw.internal",), cors_origins=("https://app.example",)) as gw:
+            response = await gw.client.post("/v1/chat/completions", json=gw.chat(), headers=headers)
+            assert response.status_code == status
+            assert (await gw.client.get("/metrics", headers=headers)).status_code == status
+            if "origin" in headers:
+                allowed = response.headers.get("access-control-allow-origin")
+                assert allowed == (headers["origin"] if status == 200 else None)
+            assert gw.sims[0].stats.requests == (1 if status == 200 else 0)
+
+    run(main())
+
+
+def test_a_preflight_is_answered_for_listed_origins_only() -> None:
+    async def main() -> None:
+        async with live(fast(), keys=ring(), cors_origins=("https://app.example",)) as gw:
+            ask = {"access-control-request-method": "POST"}
+            yes = await gw.client.options("/v1/chat/completions", headers={"origin": "https://app.example", **ask})
+            no = await gw.client.options("/v1/chat/completions", headers={"origin": "https://evil.example", **ask})
+            assert (yes.status_code, no.status_code) == (204, 403)
+            assert "access-control-allow-origin" not in no.headers
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+def test_a_form_cannot_post(kind: str) -> None:
+    async def main() -> None:
+        async with live(fast()) as gw:
+            content = json.dumps(gw.chat())
+            response = await gw.client.post("/v1/chat/completions", content=content, headers={"content-type": kind})
+            assert response.status_code == 415
+            good = {"content-type": "application/json; charset=utf-8"}
+            assert (await gw.client.post("/v1/chat/completions", content=content, headers=good)).status_code == 200
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1/nope", 404),
+        ("GET", "/", 404),
+        ("GET", "/v1/chat/completions", 405),
+        ("POST", "/v1/models", 405),
+        ("DELETE", "/v1/models/m", 405),
+        ("GET", "/v1/models/", 404),
+        ("GET", "/v1/models/nope", 404),
+        ("GET", "/v1/models/m", 200),
+        ("HEAD", "/healthz", 200),
+    ],
+)
+def test_unknown_paths_and_methods_have_openais_error_body(method: str, path: str, status: int) -> None:
+    async def main() -> None:
+        async with live(fast()) as gw:
+            response = await gw.client.request(method, path)
+            assert response.status_code == status
+            if status >= 400:
+                assert response.json()["error"]["type"] == "invalid_request_error"
+
+    run(main())
+
+
+def test_a_body_over_the_limit_is_refused_declared_or_not() -> None:
+    async def main() -> None:
+        async with live(fast(), max_body=1000) as gw:
+            big = gw.chat(stream=False, user="x" * 2000)
+            assert (await gw.client.post("/v1/chat/completions", json=big)).status_code == 413
+
+            async def pieces() -> Any:
+                for _ in range(20):
+                    yield b" " * 100
+
+            headers = {"content-type": "application/json"}
+            response = await gw.client.post("/v1/chat/completions", content=pieces(), headers=headers)
+            assert response.status_code == 413
+            assert gw.gateway.services.bodies.held == 0  # type: ignore[attr-defined]
+            assert (await gw.post()).status_code == 200
+
+    run(main())
+
+
+def test_bodies_kept_for_all_requests_together_are_bounded() -> None:
+    async def main() -> None:
+        limits = Timeouts(connect_s=2, ttft_s=30)
+        async with live(fast(faults=(Silence(),)), timeouts=limits, max_inflight_bytes=3000) as gw:
+            first = asyncio.create_task(gw.post(user="x" * 2000))
+            await gw.sims[0].until(lambda stats: stats.requests == 1)
+            refused = await gw.post(user="x" * 2000)
+            assert refused.status_code == 503
+            assert int(refused.headers["retry-after"]) >= 1
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+
+    run(main())
+
+
+def test_streams_over_the_limit_are_refused_at_once() -> None:
+    async def main() -> None:
+        limits = Timeouts(connect_s=2, ttft_s=30)
+        async with live(fast(faults=(Silence(),)), timeouts=limits, max_streams=1) as gw:
+            first = asyncio.create_task(gw.post())
+            await gw.sims[0].until(lambda stats: stats.requests == 1)
+            refused = await gw.post()
+            assert refused.status_code == 503
+            assert int(refused.headers["retry-after"]) >= 1
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+            async with asyncio.timeout(1):
+                while gw.gateway.services.streams.open:  # type: ignore[attr-defined]
+                    await asyncio.sleep(0.001)
+
+    run(main())
+
+
+def test_the_callers_own_request_id_is_kept_beside_ours() -> None:
+    async def main() -> None:
+        async with live(fast()) as gw:
+            for theirs, kept in (("abc-1", "abc-1"), ("x" * 129, None), ("a\tb", None)):
+                response = await gw.client.post(
+                    "/v1/chat/completions", json=gw.chat(), headers={"x-request-id": theirs, "x-gateway-task": "t1"}
+                )
+                record = await gw.record(response)
+                assert (record.client_request_id, record.task) == (kept, "t1")
+                assert response.headers["x-request-id"] != theirs
+
+    run(main())
+
+
+def test_a_giant_head_is_refused() -> None:
+    async def main() -> None:
+        async with live(fast()) as gw:
+            response = await gw.client.get("/healthz", headers={"x-a": "y" * 70_000})
+            assert response.status_code == 431
+
+    run(main())
+
+
+def test_metrics_can_be_served_apart() -> None:
+    async def main() -> None:
+        async with live(fast(), metrics_listen=("127.0.0.1", 0)) as gw:
+            assert (await gw.client.get("/metrics")).status_code == 404
+
+    run(main())
+
+
+def test_a_drain_fails_readiness_at_once_and_lets_streams_finish() -> None:
+    async def main() -> None:
+        async with live(fast(tps=100, output_tokens=40), drain_s=10.0) as gw:
+            async with gw.client.stream("POST", "/v1/chat/completions", json=gw.chat()) as response:
+                pieces = response.aiter_text()
+                await anext(pieces)
+                gw.gateway.services.readiness.ready = False
+                probe = httpx.AsyncClient(base_url=f"http://127.0.0.1:{gw.port}", trust_env=False)
+                assert (await probe.get("/readyz")).status_code == 503
+                await probe.aclose()
+                text = "".join([piece async for piece in pieces])
+            assert text.endswith("data: [DONE]\n\n")
+
+    run(main())
