@@ -76,6 +76,7 @@ _PATTERNS = tuple(
                 r"moderation",
                 r"inappropriate content",
                 r"flagged (by|as|for)",
+                r"input was flagged",
             ),
         ),
         (
