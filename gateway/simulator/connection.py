@@ -20,6 +20,7 @@ from gateway.simulator.wire import error_body, json_answer
 MAX_HEAD_BYTES = 65_536
 MAX_BODY_BYTES = 33_554_432
 _MAX_PIPELINED = 16
+_LINGER_S = 2.0
 # SO_LINGER on with zero seconds: closing sends RST.
 _LINGER_ZERO = struct.pack("ii", 1, 0)
 
@@ -67,6 +68,7 @@ class Connection(asyncio.Protocol):
         self._waiting: deque[Request] = deque()
         self._parser = httptools.HttpRequestParser(self)
         self._refused = False
+        self._lingering: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         self._in_head = True
         self._begin()
@@ -85,6 +87,8 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._drop("aborted")
+        if self._lingering is not None:
+            self._lingering.cancel()
         self._transport = None
         self._host.left(self)
 
@@ -186,6 +190,10 @@ class Connection(asyncio.Protocol):
             return
         if ending is Ending.RESET:
             _reset(self._transport)
+        elif self._refused:
+            # The rest of the request is read and dropped: closing now would reset the answer away.
+            self._transport.write_eof()
+            self._lingering = asyncio.get_running_loop().call_later(_LINGER_S, self._transport.abort)
         elif ending is Ending.CLOSE:
             self._transport.close()
         else:
