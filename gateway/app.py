@@ -12,13 +12,16 @@ from gateway.api.doors import Doors, allowed_hosts
 from gateway.api.names import Names
 from gateway.api.server import QuietServer, bind, make_server, stop_on_signals
 from gateway.api.services import Readiness, Services
+from gateway.config import resolve
+from gateway.config.hosts import host_and_port
+from gateway.config.schema import Config
 from gateway.core.clock import monotonic
 from gateway.core.ports import Listener, StreamMeter
 from gateway.core.types import BreakerPolicy, Catalog, SagPolicy, Timeouts
 from gateway.dispatch.attempt import Attempts, MeterStart
 from gateway.dispatch.dispatcher import Dispatcher
 from gateway.limits.inflight import InflightBytes, Streams
-from gateway.limits.keys import KeyRing
+from gateway.limits.keys import KeyEntry, KeyRing
 from gateway.metering.book import SpeedBook
 from gateway.metering.meter import Meter
 from gateway.providers.dialects import DIALECTS
@@ -55,6 +58,34 @@ class Settings:
     drain_s: float = 300.0
     keepalive_after_s: float = 10.0
     request_log: str | None = None
+
+
+def settings_of(config: Config) -> Settings:
+    """A validated configuration in core's words."""
+    server, telemetry = config.server, config.telemetry
+    listen = server.metrics_listen
+    return Settings(
+        catalog=resolve.catalog(config),
+        keys=KeyRing(
+            [KeyEntry(key.name, key.key, frozenset(key.models) if key.models else None) for key in config.auth.keys],
+            config.auth.admin_keys,
+        ),
+        timeouts=resolve.default_timeouts(config),
+        breaker=resolve.breaker_policy(config),
+        sag=resolve.sag_policy(config),
+        open_providers=resolve.open_providers(config),
+        host=server.host,
+        port=server.port,
+        hosts=server.hosts,
+        cors_origins=server.cors_origins,
+        metrics_listen=None if listen is None else host_and_port(listen),
+        max_body=server.max_body,
+        max_inflight_bytes=server.max_inflight_bytes,
+        max_streams=server.max_streams,
+        drain_s=server.drain_timeout,
+        keepalive_after_s=server.keepalive_after,
+        request_log=None if telemetry.request_log == "off" else telemetry.request_log,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from gateway.core.clock import monotonic
-from gateway.core.errors import AttemptError
+from gateway.core.errors import AttemptError, ConfigError
 from gateway.core.types import Provider, Timeouts
 from gateway.upstream.connection import Connection
 
@@ -54,8 +54,15 @@ def _proxy(address: str | None) -> tuple[str, int, str | None] | None:
 
 
 def tls_context(provider: Provider) -> ssl.SSLContext:
-    """Certificates are always verified, against the system's authorities or the provider's own file."""
-    context = ssl.create_default_context(cafile=provider.ca_file)
+    """Certificates are always verified, against the system's authorities or the provider's own file.
+
+    Raises ConfigError where that file cannot be used.
+    """
+    try:
+        context = ssl.create_default_context(cafile=provider.ca_file)
+    except OSError as error:  # ssl.SSLError is one
+        problem = f"providers.{provider.name}.ca_file: {provider.ca_file}: {error.strerror or error}"
+        raise ConfigError([problem]) from error
     context.set_alpn_protocols(["http/1.1"])
     return context
 

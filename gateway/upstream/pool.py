@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from collections import deque
+from dataclasses import replace
 
 from gateway.core.clock import monotonic
 from gateway.core.errors import AttemptError
@@ -21,6 +22,7 @@ class Pool:
     def __init__(self, provider: Provider, limit: int) -> None:
         self.origin: Origin = origin(provider)
         self._context: ssl.SSLContext | None = tls_context(provider) if self.origin.tls else None
+        self._connect_s = provider.connect_s
         self._limit = limit
         self._in_use: set[Connection] = set()
         self._slots = 0
@@ -74,6 +76,8 @@ class Pool:
 
     async def dial(self, timeouts: Timeouts) -> Connection:
         """A new connection; the caller holds a slot."""
+        if self._connect_s is not None:
+            timeouts = replace(timeouts, connect_s=self._connect_s)
         connection = await dial(self.origin, self._context, timeouts)
         self._in_use.add(connection)
         return connection
