@@ -23,8 +23,8 @@ _MESSAGES = [
 class Load:
     """One run of the load generator. After `seconds` no answer is begun; begun ones are read to their end.
 
-    `in_step`: the streams begin together, so their chunks come in bunches and a proxy's wake-up is shared by many;
-    otherwise they are spread evenly, and every chunk wakes the proxy by itself.
+    `stagger_us` is between the beginnings of the first streams. None: spread evenly, so that every chunk wakes the
+    proxy by itself; 0: together, so that chunks come in bunches and many share one wake-up.
     """
 
     stream: bool
@@ -34,16 +34,16 @@ class Load:
     tokens: int = 64
     interval_us: int = 20_000
     first_us: int | None = None
-    in_step: bool = False
+    stagger_us: int | None = None
     abandon: bool = False
     limit_s: int = 300
 
     @property
-    def stagger_us(self) -> int:
-        """Spreads the streams over a stream's length and their chunks evenly over the interval between two chunks."""
-        if self.in_step or not self.stream or self.concurrency == 1:
-            return 0
-        return (self.tokens * self.interval_us + self.interval_us) // self.concurrency
+    def spacing_us(self) -> int:
+        """`stagger_us`, or what spreads the streams over a stream's length and chunks over the time between two."""
+        if self.stagger_us is not None:
+            return self.stagger_us
+        return (self.tokens + 1) * self.interval_us // self.concurrency if self.stream else 0
 
     def body(self, model: str) -> dict[str, Any]:
         """The request's body, with the fields that set the mock upstream's pace."""
@@ -91,7 +91,7 @@ def command(program: Path, port: int, model: str, headers: Sequence[str], load: 
     """The command line of the load generator."""
     words = [str(program), "--port", str(port), "--mode", "stream" if load.stream else "request"]
     words += ["--concurrency", str(load.concurrency), "--tokens", str(load.tokens), "--limit", str(load.limit_s)]
-    words += ["--stagger-us", str(load.stagger_us), "--body", json.dumps(load.body(model))]
+    words += ["--stagger-us", str(load.spacing_us), "--body", json.dumps(load.body(model))]
     words += [] if load.count is None else ["--count", str(load.count)]
     words += [] if load.seconds is None else ["--seconds", str(load.seconds)]
     words += ["--abandon"] if load.abandon else []
