@@ -37,6 +37,9 @@ STEADY_S = 1800.0
 STEADY_WITHIN = 0.25
 FADED_AFTER_S = 3 * 3600.0
 
+# A share of 0 in the configuration means never.
+_LEAST = 1e-9
+
 _OK = Health("ok")
 _UNMEASURED = Health("unmeasured")
 
@@ -78,7 +81,7 @@ class SagDetector:
     def __init__(self, policy: SagPolicy, source: SpeedEvidenceSource) -> None:
         self._policy = policy
         self._source = source
-        self._below, self._recover = log(policy.below), log(policy.recover)
+        self._below, self._recover = log(max(policy.below, _LEAST)), log(max(policy.recover, _LEAST))
         self._watches: dict[str, _Watch] = {}
 
     def add(self, deployment: Deployment) -> None:
@@ -104,9 +107,11 @@ class SagDetector:
         watch.heard_at = now
         evidence = self._source.evidence(deployment_id, now)
         began = now - (record.timing.duration_ms or 0.0) / 1000.0
-        sample = _sample(record)
         if watch.sagging:
-            return self._while_sagging(watch, evidence, None if began < watch.began_at else sample, now)
+            if began >= watch.began_at:
+                self._count_good(watch, evidence, record, now)
+            return self._while_sagging(watch, evidence, now)
+        sample = _sample(record)
         if sample is not None and (watch.recovered_at is None or began >= watch.recovered_at):
             watch.recent.append(sample)
         return self._while_well(watch, evidence, now)
@@ -176,9 +181,19 @@ class SagDetector:
 
     # -- sagging → well
 
-    def _while_sagging(self, watch: _Watch, evidence: SpeedEvidence, sample: float | None, now: float) -> str | None:
-        if sample is not None:
-            watch.good = watch.good + 1 if self._good(watch, evidence, sample, now) else 0
+    def _count_good(self, watch: _Watch, evidence: SpeedEvidence, record: GenerationRecord, now: float) -> None:
+        if watch.shown.reason == "ttft":
+            if record.timing.ttft_ms is None:
+                return
+            good = evidence.ttft is None or evidence.ttft.mean < LATE
+        else:
+            sample, normal = _sample(record), self._normal(watch, evidence, now)
+            if sample is None:
+                return
+            good = normal is None or sample >= normal + self._recover
+        watch.good = watch.good + 1 if good else 0
+
+    def _while_sagging(self, watch: _Watch, evidence: SpeedEvidence, now: float) -> str | None:
         if watch.good >= GOOD_SAMPLES and now >= (watch.shown.until or now):
             self._recovered(watch, now)
             return "recovered"
@@ -187,12 +202,6 @@ class SagDetector:
             self._recovered(watch, now)
             return "new_baseline"
         return None
-
-    def _good(self, watch: _Watch, evidence: SpeedEvidence, sample: float, now: float) -> bool:
-        if watch.shown.reason == "ttft":
-            return evidence.ttft is None or evidence.ttft.mean < LATE
-        normal = self._normal(watch, evidence, now)
-        return normal is None or sample >= normal + self._recover
 
     def _steady(self, watch: _Watch, evidence: SpeedEvidence, now: float) -> bool:
         if watch.shown.reason != "speed" or evidence.speed is None:

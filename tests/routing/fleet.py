@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import exp, inf, log, sqrt
 
+from hypothesis import HealthCheck, settings
+
 from gateway.core.record import GenerationRecord, Speed, Timing
 from gateway.core.types import (
     BreakerPolicy,
@@ -22,6 +24,9 @@ from gateway.core.types import (
     Timeouts,
 )
 from gateway.routing.health import Health as Keeper
+
+# Examples are cheap; on a busy machine their generation is slow all the same, which says nothing of the code.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def deployment(

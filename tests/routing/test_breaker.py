@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from gateway.core.types import BreakerPolicy
 from gateway.routing.breaker import MAX_RETRY_AFTER_S, SHORT_REST_S, Breaker, FailureWindow
+from tests.routing.fleet import PATIENT
 
 POLICY = BreakerPolicy(failures=3, ratio=0.5, min_requests=10, window_s=60.0, cooldown_s=10.0, max_cooldown_s=35.0)
 
@@ -85,6 +86,21 @@ def test_each_failed_trial_doubles_the_cooldown_up_to_the_cap() -> None:
         cooldowns.append(until - now)
         now = until
     assert cooldowns == [20.0, 35.0, 35.0, 35.0]
+
+
+def test_once_closed_it_starts_afresh() -> None:
+    breaker = failing(6)
+    breaker.admit(110.0)
+    fail(breaker, 110.0)
+    breaker.admit(130.0)
+    breaker.succeeded(130.0)
+    for at in (131.0, 132.0, 133.0):
+        breaker.succeeded(at - 0.5)
+        fail(breaker, at)
+    assert not breaker.is_open  # the failures of before would make the ratio
+    for at in (134.0, 135.0):
+        fail(breaker, at)
+    assert breaker.cooling_until(135.0) == 145.0
 
 
 def test_a_thousand_failed_trials_are_no_overflow() -> None:
@@ -172,6 +188,23 @@ def test_a_success_does_not_end_a_rate_limits_rest() -> None:
     assert breaker.cooling_until(101.0) == 130.0
 
 
+def test_a_shorter_retry_after_does_not_shorten_the_rest() -> None:
+    breaker = Breaker(POLICY)
+    fail(breaker, 100.0, code="rate_limited", retry_after_s=60.0)
+    fail(breaker, 101.0, code="rate_limited", retry_after_s=5.0)
+    fail(breaker, 102.0, code="rate_limited")
+    assert breaker.cooling_until(102.0) == 160.0
+
+
+def test_a_request_that_failed_before_the_last_success_is_no_second_witness() -> None:
+    breaker = Breaker(POLICY)
+    fail(breaker, 100.0)
+    breaker.succeeded(101.0)
+    for _ in range(7):
+        breaker.failed("server_error", "poison", None, 102.0)
+    assert not breaker.is_open
+
+
 STEPS = st.tuples(
     st.floats(0, 30),
     st.sampled_from(["failed", "admit", "released"]),
@@ -181,6 +214,7 @@ STEPS = st.tuples(
 )
 
 
+@PATIENT
 @given(st.lists(STEPS, max_size=60))
 def test_without_a_success_the_deadline_only_moves_later(
     steps: list[tuple[float, str, str, float | None, int]],
@@ -200,6 +234,7 @@ def test_without_a_success_the_deadline_only_moves_later(
         deadline = latest
 
 
+@PATIENT
 @given(st.lists(st.tuples(st.floats(0, 20), st.booleans()), max_size=80))
 def test_the_window_counts_what_happened_within_it(events: list[tuple[float, bool]]) -> None:
     window, now, seen = FailureWindow(60.0), 1000.0, []

@@ -87,6 +87,16 @@ def test_a_provider_with_a_deployment_that_answers_is_not_cooled_as_a_whole() ->
     assert book.health(third, 105.0).state == "unmeasured"
 
 
+def test_a_success_before_the_failures_does_not_keep_a_provider_from_being_cooled() -> None:
+    third = deployment("a/three")
+    book = keeper([A, SISTER, third], breaker=POLICY)
+    for entry in (A, SISTER, third):
+        book.succeeded(entry, 90.0)
+    fail(book, A, 100.0)
+    fail(book, SISTER, 102.0)
+    assert book.health(third, 103.0).reason == "provider"
+
+
 def test_one_success_brings_a_cooled_provider_back() -> None:
     third = deployment("a/three")
     book = keeper([A, SISTER, third], breaker=POLICY)

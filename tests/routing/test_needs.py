@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.core.types import Needs
 from gateway.routing.needs import needs
+from tests.routing.fleet import PATIENT
 
 TEXT = {"role": "user", "content": "x" * 400}
 
@@ -87,6 +88,7 @@ FIELDS = st.sampled_from(
 )
 
 
+@PATIENT
 @given(st.dictionaries(FIELDS, JSON, max_size=6))
 def test_no_json_makes_it_raise(body: dict[str, Any]) -> None:
     read = needs(body)

@@ -12,7 +12,7 @@ from gateway.core.ports import Planner
 from gateway.core.types import Call, Deployment, Health, Needs, Plan, Target
 from gateway.routing.filters import TRIAL_IN_FLIGHT
 from gateway.routing.planner import TRICKLE_EVERY_S, RoutePlanner
-from tests.routing.fleet import ScriptedHealth, call, catalog, deployment, target
+from tests.routing.fleet import PATIENT, ScriptedHealth, call, catalog, deployment, target
 
 A, B, C = deployment("a/m"), deployment("b/m"), deployment("c/m")
 SAGGING, DISABLED = Health("sagging", "speed", 30.0), Health("disabled")
@@ -175,6 +175,12 @@ def test_a_sagging_deployment_of_the_name_asked_for_stands_before_a_fallback() -
     assert shown(made) == [("a/m", "degraded"), ("b/m", "fallback")]
 
 
+def test_a_sagging_fallback_gets_no_trickle() -> None:
+    first, second = target("first", [A], fallback=["second"]), target("second", [B, C])
+    made = planner(first, second, states={"c/m": SAGGING}).plan(call(first), 0.0)
+    assert shown(made) == [("a/m", "order"), ("b/m", "fallback"), ("c/m", "fallback")]
+
+
 def test_an_unknown_strategy_is_told_at_the_start() -> None:
     with pytest.raises(ConfigError, match="model: unknown strategy 'psychic'; known: order, weighted"):
         planner(target("model", [A], strategy="psychic"))
@@ -210,6 +216,7 @@ def _plan_of(states: list[Health], fallbacks: list[list[int]], strategy: str) ->
 LINKS = st.lists(st.lists(st.integers(0, 2), max_size=3), min_size=3, max_size=3)
 
 
+@PATIENT
 @given(st.lists(STATES, min_size=1, max_size=8), LINKS, st.sampled_from(["order", "weighted"]))
 def test_no_state_of_health_empties_a_plan_or_doubles_a_deployment(
     states: list[Health], fallbacks: list[list[int]], strategy: str

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gateway.core.types import Deployment
 from gateway.routing import strategies
 from gateway.routing.strategies import STRATEGIES
-from tests.routing.fleet import call, deployment, target
+from tests.routing.fleet import PATIENT, call, deployment, target
 
 
 def ranked(name: str, group: list[Deployment], seed: int = 0) -> list[str]:
@@ -24,6 +24,7 @@ def test_each_strategy_file_has_a_line_in_the_table() -> None:
     assert files == set(STRATEGIES)
 
 
+@PATIENT
 @given(st.lists(st.floats(0, 1e9), min_size=1, max_size=20), st.integers(0, 2**32), st.sampled_from(sorted(STRATEGIES)))
 def test_a_strategy_loses_none_and_invents_none(weights: list[float], seed: int, name: str) -> None:
     group = [deployment(f"p/{index}", weight=weight) for index, weight in enumerate(weights)]
