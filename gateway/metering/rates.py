@@ -43,7 +43,7 @@ def answer_tokens(facts: Facts) -> int | None:
 def _answer_rate(facts: Facts, word: str) -> float | None:
     tokens = answer_tokens(facts)
     span = facts.answer
-    if word in _UNSOUND_ANSWER or not tokens or span.reads < 2 or not span.long_enough or facts.predicted:
+    if word in _UNSOUND_ANSWER or not tokens or not span.long_enough or facts.predicted:
         return None
     if span.in_one_piece or quality.bursts(facts) or quality.blocked(facts):
         return None

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 from math import ceil, exp, log
 
-_ERROR = 0.03
+_ERROR = 0.02
 _GAMMA = log((1 + _ERROR) / (1 - _ERROR))
 # The value inside a bucket that is off by the same share at both of its ends.
 _MIDDLE = log(2 / (1 + exp(_GAMMA)))
