@@ -197,7 +197,9 @@ class SagDetector:
         if watch.good >= GOOD_SAMPLES and now >= (watch.shown.until or now):
             self._recovered(watch, now)
             return "recovered"
-        if self._steady(watch, evidence, now) and evidence.speed is not None:
+        if watch.shown.reason == "ttft" and now - watch.began_at >= STEADY_S:
+            self._source.freeze(watch.id, False)  # late for so long: the prediction may learn it, which ends the sag
+        elif self._steady(watch, evidence, now) and evidence.speed is not None:
             watch.ceiling, watch.ceiling_until = evidence.speed.mean, now + FADED_AFTER_S
             self._recovered(watch, now)
             return "new_baseline"
@@ -227,6 +229,7 @@ def _margin(estimate: Estimate) -> float:
 
 def _sample(record: GenerationRecord) -> float | None:
     speed = record.speed
-    if speed.quality != "ok" or speed.output_tps is None or not speed.output_tps > 0.0:
+    sound = speed.quality == "ok" or speed.source == "server"
+    if not sound or speed.output_tps is None or not speed.output_tps > 0.0:
         return None
     return log(speed.output_tps)

@@ -1,8 +1,6 @@
-"""What the routing tests route over: small fleets, calls, records, and a speed book that decays like the real one."""
+"""What the routing tests route over: small fleets, calls and records."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from math import exp, inf, log, sqrt
 
 from hypothesis import HealthCheck, settings
 
@@ -14,7 +12,6 @@ from gateway.core.types import (
     Catalog,
     Credential,
     Deployment,
-    Estimate,
     Health,
     Needs,
     Provider,
@@ -139,7 +136,13 @@ def keeper(
 
 
 def record(
-    deployment_id: str, output_tps: float | None, *, duration_s: float = 1.0, quality: str = "ok"
+    deployment_id: str,
+    output_tps: float | None,
+    *,
+    ttft_s: float = 0.2,
+    duration_s: float = 1.0,
+    quality: str | None = "ok",
+    source: str = "client",
 ) -> GenerationRecord:
     return GenerationRecord(
         id="request",
@@ -149,73 +152,6 @@ def record(
         requested_model="model",
         outcome="ok",
         deployment=deployment_id,
-        timing=Timing(ttft_ms=200.0, duration_ms=duration_s * 1000.0),
-        speed=Speed(output_tps=output_tps, quality=quality),
+        timing=Timing(ttft_ms=ttft_s * 1000.0, duration_ms=duration_s * 1000.0),
+        speed=Speed(output_tps=output_tps, quality=quality, source=source, weight=1.0),
     )
-
-
-@dataclass(slots=True)
-class DecayedSums:
-    """A decayed mean of one time constant, with weights of 1."""
-
-    tau_s: float
-    at: float = -inf
-    weight: float = 0.0
-    squared: float = 0.0
-    total: float = 0.0
-    squares: float = 0.0
-
-    def add(self, value: float, now: float) -> None:
-        self._decay(now)
-        self.weight += 1.0
-        self.squared += 1.0
-        self.total += value
-        self.squares += value * value
-
-    def estimate(self, now: float) -> Estimate | None:
-        self._decay(now)
-        if self.squared < 1e-9:
-            return None
-        mean = self.total / self.weight
-        count = self.weight**2 / self.squared
-        variance = max(self.squares / self.weight - mean * mean, 0.0) * count / max(count - 1.0, 0.1)
-        return Estimate(mean, sqrt(variance / count), count)
-
-    def _decay(self, now: float) -> None:
-        keep = exp((self.at - now) / self.tau_s)
-        self.at = now
-        self.weight *= keep
-        self.squared *= keep * keep
-        self.total *= keep
-        self.squares *= keep
-
-
-@dataclass(slots=True)
-class LadderBook:
-    """Speed evidence from decayed sums at 15, 60 and 300 s, and 3600 s for the baseline."""
-
-    ladder: dict[str, list[DecayedSums]] = field(default_factory=dict)
-    baselines: dict[str, DecayedSums] = field(default_factory=dict)
-    frozen: set[str] = field(default_factory=set)
-
-    def add(self, deployment_id: str, output_tps: float, now: float) -> None:
-        rungs = self.ladder.setdefault(deployment_id, [DecayedSums(15.0), DecayedSums(60.0), DecayedSums(300.0)])
-        for rung in rungs:
-            rung.add(log(output_tps), now)
-        if deployment_id not in self.frozen:
-            self.baselines.setdefault(deployment_id, DecayedSums(3600.0)).add(log(output_tps), now)
-
-    def evidence(self, deployment_id: str, now: float) -> SpeedEvidence:
-        speed: Estimate | None = None
-        for rung in self.ladder.get(deployment_id, ()):
-            speed = rung.estimate(now)
-            if speed is not None and speed.count >= 8.0:
-                break
-        base = self.baselines.get(deployment_id)
-        return SpeedEvidence(speed, base.estimate(now) if base is not None else None)
-
-    def freeze(self, deployment_id: str, frozen: bool) -> None:
-        if frozen:
-            self.frozen.add(deployment_id)
-        else:
-            self.frozen.discard(deployment_id)

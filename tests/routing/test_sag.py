@@ -8,34 +8,51 @@ from math import exp, log
 import pytest
 
 from gateway.core.types import BreakerPolicy, Estimate, SagPolicy, SpeedEvidence
+from gateway.metering.book import SpeedBook
 from gateway.routing.health import Health as Keeper
 from gateway.routing.planner import TRICKLE_EVERY_S
-from tests.routing.fleet import LadderBook, Now, ScriptedEvidence, deployment, keeper, record
+from tests.routing.fleet import Now, ScriptedEvidence, deployment, keeper, record
 
 NOISE = 0.25
 TOKENS = 200
 WARM_S = 1800.0
 
 
-def simulated(seed: int, until_s: float, true_tps: Callable[[float], float]) -> list[tuple[float, str, str]]:
-    """One request a second (the trickle while sagging) at a noisy speed; the transitions and their moments."""
-    rng, book, now = random.Random(seed), LadderBook(), Now()
+def steadily(_: float) -> float:
+    return 1.0
+
+
+def simulated(
+    seed: int,
+    until_s: float,
+    *,
+    speed: Callable[[float], float] = steadily,
+    ttft: Callable[[float], float] = steadily,
+    every_s: float = 1.0,
+) -> list[tuple[float, str, str]]:
+    """Noisy requests, one each `every_s` (while sagging the trickle at most), on the real speed book.
+
+    `speed` and `ttft` are shares of 100 tok/s and of 0.4 s. Gives the transitions and their moments.
+    """
+    rng, now = random.Random(seed), Now()
+    book = SpeedBook(now)
     told: list[tuple[float, str, str]] = []
     entry = deployment("p/m")
     health = Keeper(
         [entry], BreakerPolicy(), SagPolicy(), book, lambda _, state, why: told.append((now.at, state, why)), now
     )
-    running: list[tuple[float, float, float]] = []
+    running: list[tuple[float, float, float, float]] = []
     at = 0.0
     while at < until_s:
         while running and running[0][0] <= at:
-            now.at, tps, duration_s = heapq.heappop(running)
-            book.add(entry.id, tps, now.at)
-            health.record(record(entry.id, tps, duration_s=duration_s))
-        tps = true_tps(at) * exp(rng.gauss(0.0, NOISE))
-        duration_s = 0.3 + TOKENS / tps
-        heapq.heappush(running, (at + duration_s, tps, duration_s))
-        at += TRICKLE_EVERY_S if health.health(entry, at).state == "sagging" else 1.0
+            now.at, begun, tps, ttft_s = heapq.heappop(running)
+            ended = record(entry.id, tps, ttft_s=ttft_s, duration_s=now.at - begun)
+            book.record(ended)
+            health.record(ended)
+        tps = 100.0 * speed(at) * exp(rng.gauss(0.0, NOISE))
+        ttft_s = 0.4 * ttft(at) * exp(rng.gauss(0.0, NOISE))
+        heapq.heappush(running, (at + ttft_s + TOKENS / tps, at, tps, ttft_s))
+        at += max(every_s, TRICKLE_EVERY_S) if health.health(entry, at).state == "sagging" else every_s
     return told
 
 
@@ -43,15 +60,15 @@ def moments(told: list[tuple[float, str, str]], state: str, since: float) -> lis
     return [at - since for at, to, _ in told if to == state and at >= since]
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_noisy_but_steady_speed_raises_no_alarm_in_four_hours(seed: int) -> None:
-    told = simulated(seed, 4 * 3600.0, lambda at: 100.0)
+@pytest.mark.parametrize(("seed", "every_s"), [(1, 1.0), (2, 1.0), (3, 1.0), (4, 20.0), (5, 120.0)])
+def test_a_noisy_but_steady_deployment_raises_no_alarm_in_four_hours(seed: int, every_s: float) -> None:
+    told = simulated(seed, 4 * 3600.0, every_s=every_s)
     assert [(state, why) for _, state, why in told] == [("ok", "measured")]
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_halved_speed_is_found_in_under_25_seconds(seed: int) -> None:
-    told = simulated(seed, WARM_S + 60.0, lambda at: 100.0 if at < WARM_S else 50.0)
+    told = simulated(seed, WARM_S + 60.0, speed=lambda at: 1.0 if at < WARM_S else 0.5)
     found = moments(told, "sagging", WARM_S)
     assert len(found) == 1
     assert found[0] < 25.0
@@ -59,21 +76,37 @@ def test_a_halved_speed_is_found_in_under_25_seconds(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_speed_that_comes_back_is_seen_through_the_trickle(seed: int) -> None:
-    told = simulated(seed, WARM_S + 900.0, lambda at: 50.0 if WARM_S <= at < WARM_S + 300.0 else 100.0)
+    told = simulated(seed, WARM_S + 900.0, speed=lambda at: 0.5 if WARM_S <= at < WARM_S + 300.0 else 1.0)
     assert len(moments(told, "sagging", WARM_S)) == 1
     assert 0.0 < moments(told, "ok", WARM_S + 300.0)[0] < 180.0
 
 
 def test_a_speed_a_little_lower_is_no_sag() -> None:
-    told = simulated(1, WARM_S + 1800.0, lambda at: 100.0 if at < WARM_S else 88.0)
+    told = simulated(1, WARM_S + 1800.0, speed=lambda at: 1.0 if at < WARM_S else 0.88)
     assert moments(told, "sagging", WARM_S) == []
 
 
 def test_a_level_held_for_half_an_hour_becomes_the_new_normal_and_can_sag_again() -> None:
-    told = simulated(1, WARM_S + 9000.0, lambda at: 100.0 if at < WARM_S else 50.0 if at < WARM_S + 7200.0 else 25.0)
+    told = simulated(1, WARM_S + 9000.0, speed=lambda at: 1.0 if at < WARM_S else 0.5 if at < WARM_S + 7200.0 else 0.25)
     after = [(state, why) for at, state, why in told if at >= WARM_S]
     assert after[:3] == [("sagging", "speed"), ("ok", "new_baseline"), ("sagging", "speed")]
     assert moments(told, "sagging", WARM_S + 7200.0)[0] < 40.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_first_tokens_that_take_three_times_as_long_are_a_sag_and_their_return_is_seen(seed: int) -> None:
+    told = simulated(seed, WARM_S + 900.0, ttft=lambda at: 3.0 if WARM_S <= at < WARM_S + 300.0 else 1.0)
+    after = [(state, why) for at, state, why in told if at >= WARM_S]
+    assert after == [("sagging", "ttft"), ("ok", "recovered")]
+    assert moments(told, "sagging", WARM_S)[0] < 25.0
+    assert moments(told, "ok", WARM_S + 300.0)[0] < 180.0
+
+
+def test_first_tokens_that_stay_late_are_learnt_in_the_end() -> None:
+    told = simulated(1, WARM_S + 7200.0, ttft=lambda at: 1.0 if at < WARM_S else 3.0)
+    after = [(state, why) for at, state, why in told if at >= WARM_S]
+    assert after == [("sagging", "ttft"), ("ok", "recovered")]
+    assert 1800.0 < moments(told, "ok", WARM_S)[0] < 5400.0
 
 
 # -- the rules one by one, on evidence as told
@@ -153,6 +186,14 @@ def test_a_sample_of_poor_quality_is_no_sample(quality: str) -> None:
     for _ in range(10):
         bench.keeper.record(record("a/m", 50.0, quality=quality))
     assert bench.state() == "ok"
+
+
+def test_a_rate_by_the_servers_own_clock_is_a_sample() -> None:
+    bench = Bench()
+    bench.evidence.says["a/m"] = speed(50.0)
+    for _ in range(5):
+        bench.keeper.record(record("a/m", 50.0, quality="burst", source="server"))
+    assert bench.state() == "sagging"
 
 
 def test_the_baseline_is_frozen_while_sagging() -> None:
@@ -267,6 +308,16 @@ def test_one_provider_alone_is_blamed_however_many_of_its_deployments_sag() -> N
     for name in ("a/1", "a/2", "a/3"):
         bench.sag(name)
     assert [bench.state(name) for name in ("a/1", "a/2", "a/3", "b/1")] == ["sagging", "sagging", "sagging", "ok"]
+
+
+def test_a_deployment_not_heard_of_for_long_has_no_say_in_it() -> None:
+    bench = Bench("a/m", "b/m", "c/m", "d/m", "e/m")
+    bench.now.at += 700.0
+    bench.feed(100.0, speed(100.0), name="c/m")
+    bench.sag("a/m")
+    bench.sag("b/m")
+    assert bench.state("b/m") == "ok"
+    assert bench.told[-1] == ("b/m", "ok", "own_network")
 
 
 def test_deployments_that_turn_slow_one_after_another_are_not_our_network() -> None:
