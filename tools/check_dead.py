@@ -27,6 +27,9 @@ CALLED_BY = {
 # Parts of a public class that only its users and tests call; each says why it stays.
 KEPT: dict[str, str] = {
     "render": "the whole exposition at once, for those who have no event loop",
+    "disable": "the administrator's switch of the health book; no path leads to it yet",
+    "enable": "its other half",
+    "predicted_ttft_s": "what a deadline and a strategy by first token will ask the speed book",
 }
 PYDANTIC = ["@field_validator*", "@model_validator*", "@field_serializer*"]
 
