@@ -172,6 +172,13 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             _reset(self._transport)
 
+    def fall(self) -> None:
+        """As when the server's process dies: an answer in progress is reset, an idle connection closed."""
+        if self._playback is not None:
+            self.kill()
+        elif self._transport is not None:
+            self._transport.close()
+
     def _serve_next(self) -> None:
         if self._waiting and self._transport is not None and not self._transport.is_closing():
             request = self._waiting.popleft()

@@ -1,7 +1,7 @@
 """The control endpoint `/sim`: what a simulated provider does and has seen, and changing it while it runs."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -39,17 +39,19 @@ class Control:
     def reply(self, request: Request) -> Reply:
         """Never raises."""
         try:
+            script = self._script()
             if request.method == "POST":
-                self._post(read_json(request.body))
+                script = replace(script, **self._posted(read_json(request.body)))
             elif request.method != "GET":
                 raise RequestError(405, f"{request.method} is not allowed here", code="method_not_allowed")
-            status, body = 200, self._view(_last(request))
+            status, body = 200, self._view(script, _last(request))
         except RequestError as error:
             status, body = error.status, error_body(error.status, error.message, error.param, error.code)
         ending = Ending.DONE if request.keep_alive else Ending.CLOSE
         return Reply(at_once(json_answer(status, body, request.keep_alive, {}), ending))
 
-    def _post(self, body: Json) -> None:
+    def _posted(self, body: Json) -> dict[str, Any]:
+        """Carries out what is asked; the changes to the script take effect in the next turn of the event loop."""
         clear = body.pop("reset", False)
         try:
             changes = read_live(body)
@@ -65,12 +67,13 @@ class Control:
             self._stats.reset()
         if changes:
             self._change(changes)
+        return changes
 
-    def _view(self, last: int) -> Json:
+    def _view(self, script: Script, last: int) -> Json:
         stats = self._stats
         return {
             "now": monotonic(),
-            "script": show(self._script()),
+            "script": show(script),
             "counters": {name: getattr(stats, name) for name in _COUNTERS},
             "last_requests": [asdict(seen) for seen in list(stats.seen)[-last:]],
             "last_streams": [_stream_view(stream) for stream in list(stats.streams)[-last:]],

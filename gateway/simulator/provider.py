@@ -4,7 +4,6 @@ import asyncio
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Self
 
 from gateway.core.clock import monotonic
@@ -45,9 +44,7 @@ class SimulatedProvider:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: object) -> None:
         await self.stop()
 
     @property
@@ -82,7 +79,8 @@ class SimulatedProvider:
         if self._reopening is not None:
             await self._reopening
         self._close_port()
-        self._kill_all()
+        for connection in list(self._connections):
+            connection.kill()
         while self._connections:
             self._gone.clear()
             await self._gone.wait()
@@ -133,7 +131,8 @@ class SimulatedProvider:
     # The schedule
 
     def _change(self, changes: Mapping[str, Any]) -> None:
-        self.change(**changes)
+        # In the next turn: an outage that begins now must not swallow the answer to the one who ordered it.
+        asyncio.get_running_loop().call_soon(lambda: self.change(**changes))
 
     def _refresh(self) -> None:
         """Applies what the script says now and arms the timer for its next change."""
@@ -150,7 +149,8 @@ class SimulatedProvider:
 
     def _switch(self, outage: str | None) -> None:
         if outage is not None:
-            self._kill_all()
+            for connection in list(self._connections):
+                connection.fall()
         if outage == "refuse":
             self._close_port()
         elif self._server is None and self._reopening is None:
@@ -173,10 +173,6 @@ class SimulatedProvider:
         if self._server is not None:
             self._server.close()
             self._server = None
-
-    def _kill_all(self) -> None:
-        for connection in list(self._connections):
-            connection.kill()
 
 
 def _bound(host: str, port: int) -> socket.socket:

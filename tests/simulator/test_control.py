@@ -86,3 +86,15 @@ def test_waiting_for_a_condition_that_never_comes_times_out() -> None:
                 await sim.until(lambda stats: stats.requests == 99, timeout_s=0.01)
 
     asyncio.run(main())
+
+
+def test_an_outage_that_begins_at_once_does_not_swallow_the_answer_to_who_ordered_it() -> None:
+    async def main() -> None:
+        async with SimulatedProvider(FAST) as sim, httpx.AsyncClient(base_url=sim.root_url) as client:
+            outage = {"at": 0, "for": 3600, "set": {"outage": "refuse"}}
+            answer = await client.post("/sim", json={"schedule": [outage]})
+            assert answer.json()["script"]["schedule"] == [outage]
+            with pytest.raises(httpx.ConnectError):
+                await client.get("/sim")
+
+    asyncio.run(main())
