@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from gateway.api.application import Application, metrics_only
@@ -108,8 +108,11 @@ class Gateway:
             await asyncio.to_thread(self.request_log.close)
 
 
-def assemble(settings: Settings) -> Gateway:
-    """Makes the parts. Needs no running event loop. Raises ConfigError where a file cannot be opened."""
+def assemble(settings: Settings, further: Iterable[Listener] = ()) -> Gateway:
+    """Makes the parts; `further` listeners hear of every record too. Needs no running event loop.
+
+    Raises ConfigError where a file cannot be opened.
+    """
     catalog = settings.catalog
     metrics = Metrics(catalog)
     book = SpeedBook(monotonic)
@@ -122,7 +125,7 @@ def assemble(settings: Settings) -> Gateway:
     engine = HttpEngine(catalog.providers.values(), settings.max_streams)
     rng = random.Random()
     # Health judges a sag on the book's evidence, so the book hears of a request first.
-    listeners: list[Listener] = [book, health, metrics, store]
+    listeners: list[Listener] = [book, health, metrics, store, *further]
     if request_log is not None:
         listeners.append(request_log)
     dispatcher = Dispatcher(

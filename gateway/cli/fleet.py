@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import json
 import os
-import resource
 import signal
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
+from gateway.cli.descriptors import raise_file_limit
 from gateway.simulator import Fleet, Script, read_fleet
 
 
@@ -33,7 +33,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(args: argparse.Namespace) -> int:
     """Exit code 0 after a stop signal, 1 where a port cannot be had. Raises ConfigError for mistakes in the file."""
     scripts = read_fleet(args.file, args.only)
-    _raise_file_limit()
+    raise_file_limit()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(scripts, args.host, args.json))
@@ -69,11 +69,3 @@ def _print_table(fleet: Fleet) -> None:
     console.print(table)
     console.print("Control: GET and POST /sim beside /v1. Stop with Ctrl-C.")
     sys.stdout.flush()
-
-
-def _raise_file_limit() -> None:
-    """A socket per stream: the usual soft limit of 1,024 files would end at half of 2,000 streams."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import logging
 import os
-import resource
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import uvloop
 
 from gateway.app import Gateway, Listening, Settings, assemble, serve, settings_of
+from gateway.cli.descriptors import raise_file_limit
 from gateway.config.load import Found, find
 from gateway.config.references import exposed
 from gateway.config.schema import Config
@@ -66,10 +66,3 @@ def _announce(gateway: Gateway, listening: Listening, found: Found) -> None:
     names = gateway.services.names.public
     served = ", ".join(names[:10]) or ", ".join(f"{name}/<model>" for name in gateway.settings.open_providers)
     print(f"gateway: serving {found.source} on http://{shown}:{listening.port}/v1 ({served})", file=sys.stderr)
-
-
-def raise_file_limit() -> None:
-    """Every stream takes two descriptors; the soft limit of many systems ends at 1,024."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
