@@ -28,7 +28,7 @@ class Fleet:
             self._stack = stack.pop_all()
         return self
 
-    async def __aexit__(self, *failure: object) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
 
     def __iter__(self) -> Iterator[SimulatedProvider]:

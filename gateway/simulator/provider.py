@@ -44,7 +44,7 @@ class SimulatedProvider:
         await self.start()
         return self
 
-    async def __aexit__(self, *failure: object) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     @property
