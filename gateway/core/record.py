@@ -4,6 +4,7 @@ Times in milliseconds; None is "not known", never 0. Field names are those of th
 """
 
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from typing import Any
 
 
@@ -165,15 +166,29 @@ _HIDDEN = frozenset({"gaps_s"})
 
 def as_json(value: Any) -> Any:
     """The record as JSON values: milliseconds at 0.1, rates at 0.1, dollars at 1e-9."""
-    if not is_dataclass(value):
+    kind: type = type(value)
+    columns = _columns(kind)
+    if columns is None:
         return [as_json(item) for item in value] if isinstance(value, tuple) else value
     shown: dict[str, Any] = {}
-    for entry in fields(value):
-        if entry.name in _HIDDEN:
-            continue
-        item = getattr(value, entry.name)
-        shown[entry.name] = round(item, _digits(entry.name)) if isinstance(item, float) else as_json(item)
+    for name, digits in columns:
+        item = getattr(value, name)
+        of = type(item)
+        if of is float:
+            shown[name] = round(item, digits)
+        elif item is None or of is str or of is int or of is bool:
+            shown[name] = item
+        else:
+            shown[name] = as_json(item)
     return shown
+
+
+@cache
+def _columns(kind: type) -> tuple[tuple[str, int], ...] | None:
+    """Field names and digits of one of the classes above, None for any other type: asked once a type."""
+    if not is_dataclass(kind):
+        return None
+    return tuple((entry.name, _digits(entry.name)) for entry in fields(kind) if entry.name not in _HIDDEN)
 
 
 def _digits(name: str) -> int:

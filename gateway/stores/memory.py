@@ -1,5 +1,7 @@
 """State in this process: the latest generation records by id."""
 
+from dataclasses import replace
+
 from gateway.core.record import GenerationRecord
 
 LIMIT = 10_000
@@ -20,7 +22,8 @@ class RecordStore:
     def record(self, record: GenerationRecord) -> None:
         """Keeps the record; one of the same id is replaced and counts as new."""
         self._records.pop(record.id, None)
-        self._records[record.id] = record
+        # Gaps are for the histogram: thousands of them in each of ten thousand records would be a gigabyte.
+        self._records[record.id] = replace(record, gaps_s=()) if record.gaps_s else record
         if len(self._records) > self._limit:
             del self._records[next(iter(self._records))]
 
