@@ -1,7 +1,7 @@
 """The kinds of value a setting can have, each with its own words for what is wrong."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sized
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
@@ -177,6 +177,13 @@ def _body(value: object) -> object:
     return value
 
 
+def _not_empty(value: Sized) -> Sized:
+    """Asked only where every item is right: pydantic's own minimum counts an item that is wrong as absent."""
+    if not value:
+        raise ValueError("must not be empty")
+    return value
+
+
 def _empty_for_null(value: object) -> object:
     return {} if value is None else value
 
@@ -200,8 +207,10 @@ Percentile = Annotated[
     _says(lambda value: bool(_PERCENTILE.fullmatch(value)), "is no percentile; allowed: p1 to p99, such as p50, p90"),
 ]
 Speed = Annotated[float, BeforeValidator(_speed)]
-Speeds = Annotated[Mapping[Percentile, Speed], BeforeValidator(_as_percentiles), Field(min_length=1)]
-Latencies = Annotated[Mapping[Percentile, PositiveDuration], BeforeValidator(_as_percentiles), Field(min_length=1)]
+Speeds = Annotated[Mapping[Percentile, Speed], BeforeValidator(_as_percentiles), AfterValidator(_not_empty)]
+Latencies = Annotated[
+    Mapping[Percentile, PositiveDuration], BeforeValidator(_as_percentiles), AfterValidator(_not_empty)
+]
 HedgeAfter = Annotated[float | str, BeforeValidator(_hedge_after)]
 ClockTime = Annotated[str, _says(lambda value: bool(_CLOCK.fullmatch(value)), "must be a time of day: 03:00")]
 
@@ -235,3 +244,4 @@ Endpoint = Annotated[str, AfterValidator(_endpoint)]
 Body = Annotated[Mapping[str, Any], BeforeValidator(_body)]
 Status = Annotated[int, BeforeValidator(_typed), Field(ge=400, le=599)]
 NullIsEmpty = BeforeValidator(_empty_for_null)
+NotEmpty = AfterValidator(_not_empty)

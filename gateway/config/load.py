@@ -110,10 +110,19 @@ def inspect(path: str | FilePath, environ: Mapping[str, str], label: str | None 
     file = FilePath(path)
     source = label or str(path)
     try:
-        document, unread = parse(read_text(file))
+        text = read_text(file)
     except Unreadable as unreadable:
         return Inspection(source, None, (unreadable.problem.render(source),))
-    document, unresolved = expand(document, environ, file.parent)
+    return inspect_text(text, environ, source, file.parent)
+
+
+def inspect_text(text: str, environ: Mapping[str, str], source: str, folder: FilePath) -> Inspection:
+    """As `inspect`, of a text. Relative paths in it are meant from `folder`."""
+    try:
+        document, unread = parse(text)
+    except Unreadable as unreadable:
+        return Inspection(source, None, (unreadable.problem.render(source),))
+    document, unresolved = expand(document, environ, folder)
     document, unset = _with_presets(document, environ)
     config, invalid = _validated(document)
     told = _told_once([*unresolved, *unset, *refusals(document), *invalid, *reference_problems(document)])
@@ -122,7 +131,7 @@ def inspect(path: str | FilePath, environ: Mapping[str, str], label: str | None 
     warnings = _sorted(warnings_of(config, document)) if config is not None and usable else []
     return Inspection(
         source,
-        _resolved_paths(config, file.parent) if config is not None and usable else None,
+        _resolved_paths(config, folder) if config is not None and usable else None,
         tuple(problem.render(source) for problem in _sorted(problems)),
         tuple(dict.fromkeys(problem.missing for problem in problems if problem.missing)),
         tuple(warning.render(source) for warning in warnings),

@@ -25,6 +25,7 @@ from gateway.config.fields import (
     MetricsListen,
     Money,
     Name,
+    NotEmpty,
     NullIsEmpty,
     Origin,
     Port,
@@ -77,7 +78,7 @@ class Server(Section):
     cors_origins: tuple[Origin, ...] = ()
     metrics_listen: MetricsListen | None = None
     max_body: Size = 32 * 10**6
-    max_inflight_bytes: Size = 10**9
+    max_inflight_bytes: Size = Field(default=10**9, validate_default=True)
     max_streams: Count = 2000
     drain_timeout: Duration = 300.0
     keepalive_after: PositiveDuration = 10.0
@@ -102,7 +103,7 @@ class AuthKey(Section):
 
     name: Name
     key: KeyHash = Field(repr=False)
-    models: tuple[PublicName, ...] | None = Field(default=None, min_length=1)
+    models: Annotated[tuple[PublicName, ...], NotEmpty] | None = None
     rpm: Count | None = None
     tpm: Count | None = None
     max_parallel: Count | None = None
@@ -185,7 +186,7 @@ class ModelSettings(Section):
     """A public name with one or more deployments of the same weights."""
 
     aliases: tuple[PublicName, ...] = ()
-    deployments: tuple[DeploymentSettings, ...] = Field(min_length=1)
+    deployments: Annotated[tuple[DeploymentSettings, ...], NotEmpty]
 
 
 class TimeoutSettings(Section):
@@ -233,7 +234,7 @@ class RouteSettings(Policy):
     """A public name that stands for a policy over models. `strategy` None: the default one."""
 
     description: str | None = Field(default=None, max_length=500)
-    models: tuple[PublicName, ...] = Field(min_length=1)
+    models: Annotated[tuple[PublicName, ...], NotEmpty]
     strategy: Strategy | None = None
     fallback: tuple[PublicName, ...] = ()
 

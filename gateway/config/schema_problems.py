@@ -19,7 +19,6 @@ _KINDS = {
     "int_type": "must be a whole number",
     "int_parsing_size": "must be a whole number of sensible size",
     "float_type": "must be a number",
-    "finite_number": "must be a finite number",
     "bool_type": "must be true or false",
     "dict_type": "must be a mapping (key: value)",
     "mapping_type": "must be a mapping (key: value)",
@@ -56,8 +55,8 @@ def _text(finding: Any, path: Path, presets: Mapping[str, Preset]) -> str:
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
         return f"{words} {context[name]:g}"
-    if kind == "too_short":
-        return "must not be empty"
+    if kind == "finite_number":
+        return "must be a finite number"
     return "is too long" if kind in ("too_long", "string_too_long") else "is not a valid value"
 
 
@@ -89,7 +88,7 @@ def _kind_of(value: object) -> str:
     names: tuple[tuple[type, str], ...] = (
         (bool, "true or false"),
         (int, "a number"),
-        (float, "a number"),
+        (float, "a number with a fraction"),
         (str, "text"),
         (tuple, "a list"),
         (dict, "a mapping"),

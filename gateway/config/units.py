@@ -7,7 +7,7 @@ _DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST_S = 3650 * 86400.0
 
-_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)")
+_SIZE = re.compile(r"([0-9]{1,16}(?:\.[0-9]{1,9})?) ?(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)")
 _BYTES = {
     "B": 1,
     "KB": 10**3,
@@ -25,10 +25,10 @@ _SHARE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?%")
 
 
 def is_number(value: object) -> bool:
-    """A finite number. `true` is an int to Python and never one to a reader of YAML."""
+    """A finite number of sensible size. `true` is an int to Python and never one to a reader of YAML."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return isinstance(value, int) or math.isfinite(value)
+    return abs(value) < 2**63 if isinstance(value, int) else math.isfinite(value)
 
 
 def duration_s(value: object) -> float:
