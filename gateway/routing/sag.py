@@ -28,6 +28,9 @@ RECENT_SAMPLES = 5
 MAX_DWELL_S = 300.0
 RELAPSE_WITHIN_S = 600.0
 
+# How long a mere suspicion keeps the baseline from learning.
+DOUBT_S = 120.0
+
 # Deployments that turn slow within this time of each other do so at once; one unheard of for longer has no say.
 AT_ONCE_S = 120.0
 HEARD_OF_WITHIN_S = 600.0
@@ -59,6 +62,7 @@ class _Watch:
     began_at: float = 0.0
     recovered_at: float | None = None
     slow_since: float | None = None
+    doubted_since: float | None = None
     heard_at: float | None = None
     good: int = 0
     recent: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT_SAMPLES))
@@ -70,6 +74,10 @@ class _Watch:
     @property
     def sagging(self) -> bool:
         return self.shown.state == "sagging"
+
+    def slow_lately(self, limit: float) -> bool:
+        """Whether the latest samples, on average, lie under the limit."""
+        return len(self.recent) >= GOOD_SAMPLES and sum(self.recent) < limit * len(self.recent)
 
 
 class SagDetector:
@@ -125,22 +133,37 @@ class SagDetector:
         if watch.slow_since is not None:
             watch.slow_since = None
             self._source.freeze(watch.id, False)
+        self._doubt(watch, evidence, now)
         if watch.shown is _UNMEASURED and evidence.speed is not None and evidence.speed.count >= MIN_SAMPLES:
             watch.shown = _OK
             return "measured"
         return None
 
     def _cause(self, watch: _Watch, evidence: SpeedEvidence, now: float) -> str | None:
-        normal = self._normal(watch, evidence, now)
-        if normal is not None and evidence.speed is not None and len(watch.recent) >= GOOD_SAMPLES:
-            limit = normal + self._below
-            # After a recovery the window still holds the slow samples: those since then must say the same.
-            latest = sum(watch.recent) / len(watch.recent)
-            if latest < limit and evidence.speed.mean + _margin(evidence.speed) < limit:
-                return "speed"
+        limit = self._limit(watch, evidence, now)
+        # After a recovery the window still holds the slow samples: those since then must say the same.
+        if limit is not None and watch.slow_lately(limit) and _upper(evidence.speed) < limit:
+            return "speed"
         if evidence.ttft is not None and evidence.ttft.mean - _margin(evidence.ttft) > LATE:
             return "ttft"
         return None
+
+    def _doubt(self, watch: _Watch, evidence: SpeedEvidence, now: float) -> None:
+        """Stops the baseline at the first slow samples: a young one would learn the sag before it is certain."""
+        limit = self._limit(watch, evidence, now)
+        if limit is None or not watch.slow_lately(limit):
+            if watch.doubted_since is not None:
+                watch.doubted_since = None
+                self._source.freeze(watch.id, False)
+        elif watch.doubted_since is None:
+            watch.doubted_since = now
+            self._source.freeze(watch.id, True)
+        elif now - watch.doubted_since > DOUBT_S:
+            self._source.freeze(watch.id, False)
+
+    def _limit(self, watch: _Watch, evidence: SpeedEvidence, now: float) -> float | None:
+        normal = self._normal(watch, evidence, now)
+        return None if normal is None else normal + self._below
 
     def _normal(self, watch: _Watch, evidence: SpeedEvidence, now: float) -> float | None:
         baseline = evidence.baseline
@@ -214,10 +237,14 @@ class SagDetector:
 
     def _recovered(self, watch: _Watch, now: float) -> None:
         watch.shown = _OK
-        watch.slow_since = None
+        watch.slow_since = watch.doubted_since = None
         watch.recovered_at = now
         watch.recent.clear()
         self._source.freeze(watch.id, False)
+
+
+def _upper(estimate: Estimate | None) -> float:
+    return float("inf") if estimate is None else estimate.mean + _margin(estimate)
 
 
 def _margin(estimate: Estimate) -> float:

@@ -75,6 +75,12 @@ def test_a_halved_speed_is_found_in_under_25_seconds(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
+def test_it_is_found_as_soon_by_a_baseline_only_a_minute_old(seed: int) -> None:
+    told = simulated(seed, 160.0, speed=lambda at: 1.0 if at < 60.0 else 0.5)
+    assert moments(told, "sagging", 60.0)[0] < 30.0
+
+
+@pytest.mark.parametrize("seed", range(5))
 def test_a_speed_that_comes_back_is_seen_through_the_trickle(seed: int) -> None:
     told = simulated(seed, WARM_S + 900.0, speed=lambda at: 0.5 if WARM_S <= at < WARM_S + 300.0 else 1.0)
     assert len(moments(told, "sagging", WARM_S)) == 1
@@ -299,8 +305,25 @@ def test_while_held_the_baseline_learns_nothing_and_afterwards_it_does_again() -
     bench.sag("b/m")
     assert bench.state("b/m") == "ok"
     assert bench.evidence.frozen["b/m"] is True
-    bench.feed(100.0, speed(100.0), name="b/m")
+    bench.feed(100.0, speed(100.0), name="b/m", times=5)
     assert bench.evidence.frozen["b/m"] is False
+
+
+def test_a_mere_suspicion_keeps_the_baseline_from_learning_for_two_minutes_at_most() -> None:
+    bench = Bench()
+    bench.feed(70.0, speed(79.0), times=5)
+    assert bench.state() == "ok"
+    assert bench.evidence.frozen == {"a/m": True}
+    bench.now.at += 120.0
+    bench.feed(70.0, speed(79.0), times=1)
+    assert bench.evidence.frozen == {"a/m": False}
+
+
+def test_a_suspicion_that_passes_lets_the_baseline_learn_again() -> None:
+    bench = Bench()
+    bench.feed(70.0, speed(79.0), times=5)
+    bench.feed(100.0, speed(90.0), times=3)
+    assert bench.evidence.frozen == {"a/m": False}
 
 
 def test_one_provider_alone_is_blamed_however_many_of_its_deployments_sag() -> None:
