@@ -54,7 +54,7 @@ BAD_BODIES: list[tuple[Any, int, str | None, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "status", "param", "says"), BAD_BODIES)
+@pytest.mark.parametrize(("body", "status", "param", "says"), BAD_BODIES, ids=range(len(BAD_BODIES)))
 def test_bad_input_is_refused_naming_the_field(body: Any, status: int, param: str | None, says: str) -> None:
     async def main() -> None:
         async with live(fast()) as gw:
@@ -237,9 +237,7 @@ def test_an_allow_list_checks_the_names_asked_for() -> None:
             assert (refused.status_code, refused.json()["error"]["code"]) == (403, "model_not_allowed")
             allowed = await gw.client.post("/v1/chat/completions", json=chat, headers=bearer(BOB))
             assert allowed.status_code == 200
-            unknown = await gw.client.post(
-                "/v1/chat/completions", json=chat | {"model": "x"}, headers=bearer(ALICE)
-            )
+            unknown = await gw.client.post("/v1/chat/completions", json=chat | {"model": "x"}, headers=bearer(ALICE))
             assert "only-p0" not in unknown.text
 
     run(main())
