@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from gateway.core.clock import monotonic, utc_now
 from gateway.core.errors import AttemptError
 from gateway.core.ports import Dialect, Engine, Exchange, Sink, StreamMeter
-from gateway.core.types import Call, Candidate, Deployment
+from gateway.core.reading import WireError
+from gateway.core.types import Call, Candidate, Deployment, Provider
 from gateway.dispatch.answers import STREAM_HEADERS, error_body, error_event, passed_on, routing_headers
 from gateway.dispatch.deadlines import Deadlines, Pulse
 from gateway.dispatch.journey import Journey, Trial
@@ -66,14 +67,15 @@ class Attempts:
         exchange, meter = trial.exchange, trial.meter
         assert exchange is not None
         assert meter is not None
-        dialect = self._dialects[trial.candidate.deployment.provider.dialect]
-        await _check_stream(exchange, dialect, deadlines)
+        provider = trial.candidate.deployment.provider
+        dialect = self._dialects[provider.dialect]
+        await _check_stream(exchange, dialect, deadlines, provider)
         relay = Relay(exchange, meter, dialect, deadlines, pulse)
         tried = len(journey.attempts) + 1
 
         def head() -> list[tuple[bytes, bytes]]:
             journey.client_ttft_s = monotonic() - journey.call.started
-            trial.committed = True
+            trial.commit()
             return [
                 *STREAM_HEADERS,
                 *routing_headers(journey.call.id, trial.candidate, tried),
@@ -81,10 +83,7 @@ class Attempts:
             ]
 
         await relay.run(sink, head, keep_usage=wants_usage(journey.call))
-        trial.committed = True
         journey.overhead_s += relay.passing_s
-        if relay.committed_at is not None and journey.client_ttft_s is None:
-            journey.client_ttft_s = relay.committed_at - journey.call.started
         if relay.error is None:
             trial.outcome = "ok"
             exchange.release()
@@ -92,6 +91,8 @@ class Attempts:
             trial.error = relay.error
             trial.outcome = "truncated" if relay.error.code == "cut" else "error"
             exchange.close()
+            if relay.error.wire is not None:
+                scrubbed(relay.error.wire, provider)
             await sink.write(error_event(_late_error(relay.error, trial.candidate)))
         await sink.end()
 
@@ -116,7 +117,7 @@ async def _refusal(exchange: Exchange, dialect: Dialect, deployment: Deployment)
         exchange.release()
     if status < 400:
         return AttemptError("not_found", "answers with a redirect, which is not followed", status=status)
-    wire = dialect.read_error(status, body or b"", deployment.provider.failover_on)
+    wire = scrubbed(dialect.read_error(status, body or b"", deployment.provider.failover_on), deployment.provider)
     return AttemptError(wire.code, status=status, retry_after_s=comes_back_s, wire=wire)
 
 
@@ -128,7 +129,7 @@ def _check_plain(exchange: Exchange) -> bytes:
     return kinds.get(b"content-type", b"")
 
 
-async def _check_stream(exchange: Exchange, dialect: Dialect, deadlines: Deadlines) -> None:
+async def _check_stream(exchange: Exchange, dialect: Dialect, deadlines: Deadlines, provider: Provider) -> None:
     """Some providers answer a refusal with status 200 and plain JSON where a stream was asked for."""
     media_type = _check_plain(exchange)
     if media_type.startswith(b"text/html"):
@@ -138,7 +139,7 @@ async def _check_stream(exchange: Exchange, dialect: Dialect, deadlines: Deadlin
     body = await read_all(exchange, MAX_ERROR_BODY, min(deadlines.until(), monotonic() + ERROR_BODY_S))
     reading = dialect.read_body(body or b"")
     if reading.error is not None:
-        raise AttemptError(reading.error.code, status=exchange.status, wire=reading.error)
+        raise AttemptError(reading.error.code, status=exchange.status, wire=scrubbed(reading.error, provider))
     raise AttemptError("malformed", "did not stream its answer", status=exchange.status)
 
 
@@ -154,14 +155,15 @@ async def _whole(journey: Journey, trial: Trial, sink: Sink, dialect: Dialect, d
         raise AttemptError("timeout_total", status=exchange.status)
     reading = dialect.read_body(body)
     if reading.error is not None:
-        raise AttemptError(reading.error.code, status=exchange.status, wire=reading.error)
+        provider = trial.candidate.deployment.provider
+        raise AttemptError(reading.error.code, status=exchange.status, wire=scrubbed(reading.error, provider))
     if reading.bad:
         raise AttemptError("malformed", "sent an answer that is no JSON object", status=exchange.status)
     meter.whole(reading, at)
     bears = reading.content or reading.reasoning or reading.tool or reading.unknown_delta or reading.repeat
     if not bears and reading.finish is None and not (reading.usage and reading.usage.output):
         raise AttemptError("empty", status=exchange.status)
-    trial.committed = True
+    trial.commit()
     trial.outcome = "ok"
     exchange.release()
     journey.overhead_s += monotonic() - at
@@ -177,6 +179,14 @@ async def _whole(journey: Journey, trial: Trial, sink: Sink, dialect: Dialect, d
     )
     await sink.write(body)
     await sink.end()
+
+
+def scrubbed(wire: WireError, provider: Provider) -> WireError:
+    """An upstream's words without the gateway's own credential, should they quote it."""
+    secret = provider.credential.value.rpartition(" ")[2]
+    if secret and wire.message and secret in wire.message:
+        wire.message = wire.message.replace(secret, "[key]")
+    return wire
 
 
 async def read_all(exchange: Exchange, limit: int, until: float) -> bytes | None:

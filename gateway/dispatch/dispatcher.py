@@ -110,6 +110,7 @@ class Dispatcher:
         """One attempt with everything that must happen however it ends. None: the client has its answer."""
         deployment = candidate.deployment
         trial = journey.begin(candidate, monotonic())
+        trial.on_commit = lambda: verdicts.committed(candidate, monotonic())
         self.health.admit(deployment, trial.began)
         self.gauges.attempt_began(deployment.id)
         sink, pulse, last = way
@@ -138,8 +139,6 @@ class Dispatcher:
             verdicts.answered(deployment, now)
         else:
             verdicts.left(deployment, now)
-        if trial.committed:
-            verdicts.settle(now)
 
 
 def _still_worth_trying(queue: Sequence[Candidate], failed: Candidate, error: AttemptError) -> list[Candidate]:

@@ -1,5 +1,6 @@
 """The account of one request while it runs: its attempts, its waits, and at the end its record."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from gateway.core.clock import iso_utc, utc_now
@@ -25,6 +26,13 @@ class Trial:
     outcome: str | None = None
     error: AttemptError | None = None
     committed: bool = False
+    on_commit: Callable[[], None] | None = None
+
+    def commit(self) -> None:
+        """The client is given this attempt's answer from here on."""
+        self.committed = True
+        if self.on_commit is not None:
+            self.on_commit()
 
     @property
     def sent(self) -> float | None:

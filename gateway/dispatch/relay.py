@@ -154,8 +154,9 @@ class Relay:
 
     async def _commit(self, at: float, sink: Sink, head: Callable[[], Headers]) -> None:
         self.committed_at = at
+        headers = head()
         if not sink.started:
-            await sink.start(200, head())
+            await sink.start(200, headers)
         held = b"".join(self._held)
         self._held.clear()
         if held:

@@ -2,14 +2,17 @@
 
 from gateway.core.errors import AttemptError
 from gateway.core.ports import HealthBook
-from gateway.core.types import Deployment
+from gateway.core.types import Candidate, Deployment
 
-# Failures that a request itself can cause. Two deployments that fail alike on one request are charged neither.
+# Failures that a request itself can cause.
 _POISONABLE = frozenset({"server_error", "malformed", "empty", "cut", "not_found"})
 
 
 class Verdicts:
-    """Passes the outcomes of one request's attempts to the health book, the doubtful ones when they are settled."""
+    """Passes the outcomes of one request's attempts to the health book, the doubtful ones when they are settled.
+
+    See docs/decisions/0003-poisonous-requests.md.
+    """
 
     def __init__(self, health: HealthBook, request_id: str) -> None:
         self._health = health
@@ -33,8 +36,19 @@ class Verdicts:
         """The attempt ended with no verdict: the client went, or the mistake was its own."""
         self._health.released(deployment, now)
 
+    def committed(self, candidate: Candidate, now: float) -> None:
+        """An attempt's first token was passed on: the request was sound, and whoever failed it is charged.
+
+        A half-open trial has succeeded here; the end of a long stream would keep the others out until then.
+        """
+        for deployment, error in self._pending:
+            self._charge(deployment, error, now)
+        self._pending.clear()
+        if candidate.reason == "trial":
+            self._health.succeeded(candidate.deployment, now)
+
     def settle(self, now: float) -> None:
-        """A token was passed on, or the request is over: what failed alone is charged."""
+        """The request is over. Where nothing answered, two that failed alike point at the request."""
         places: dict[str, set[str]] = {}
         for deployment, error in self._pending:
             places.setdefault(error.code, set()).add(deployment.id)
