@@ -44,6 +44,9 @@ def _idle_settings(config: Config) -> Iterator[Finding]:
             if status in _ALREADY_MOVE_ON:
                 path: Path = ("providers", name, "failover_on", index)
                 yield path, f"has no effect: {status} moves on to the next deployment anyway"
+    if config.server.host in ("0.0.0.0", "::") and not config.server.hosts:
+        says = "only loopback names are answered: list in server.hosts the names and addresses callers will use"
+        yield ("server", "host"), says
     if config.server.allow_open and (config.auth.keys or is_loopback(config.server.host)):
         yield ("server", "allow_open"), "has no effect: the gateway is not open to a network"
 

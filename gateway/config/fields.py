@@ -184,6 +184,10 @@ def _not_empty(value: Sized) -> Sized:
     return value
 
 
+def _is_upstream_model(value: str) -> bool:
+    return value.isascii() and value.isprintable() and value == value.strip() and 0 < len(value) <= 200
+
+
 def _empty_for_null(value: object) -> object:
     return {} if value is None else value
 
@@ -222,9 +226,9 @@ PublicName = Annotated[
     str,
     _says(lambda value: bool(_PUBLIC_NAME.fullmatch(value)), "a name has 1 to 128 letters, digits and . _ - : / @ +"),
 ]
+# A deployment's id is made of it, and that stands in response headers.
 UpstreamModel = Annotated[
-    str,
-    _says(lambda value: bool(value.strip()) and value.isprintable() and len(value) <= 256, "must be a model's name"),
+    str, _says(_is_upstream_model, "must be a model's name: up to 200 printable ASCII characters")
 ]
 FilePathText = Annotated[
     str, _says(lambda value: bool(value) and value.isprintable() and len(value) <= 4096, "must be the path of a file")

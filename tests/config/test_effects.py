@@ -14,6 +14,7 @@ from tests.config.yaml_text import GOOD, inspected, with_server
         ),
         (GOOD.replace("provider: groq", "provider: groq, weight: 2"), "weight: has no effect"),
         (GOOD.replace("groq: {}", "groq: {failover_on: [400, 503]}"), "failover_on[1]: has no effect: 503"),
+        (with_server("{host: 0.0.0.0, allow_open: true}"), "server.host: only loopback names are answered"),
         (with_server("{allow_open: true}"), "server.allow_open: has no effect"),
         (GOOD + "defaults: {timeouts: {ttft: 10m, total: 5m}}\n", "defaults.timeouts.ttft: has no effect"),
         (GOOD.replace("groq: {}", "groq: {base_url: 'http://api.example.com'}"), "sends the key unencrypted"),
