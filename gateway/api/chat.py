@@ -52,7 +52,7 @@ async def _dispatch(services: Services, request: Request, call: Call) -> None:
 
 def _call(services: Services, request: Request, caller: Caller, body: Json, arrival: tuple[float, int]) -> Call:
     started, size = arrival
-    model = _model(body)
+    target = services.names.target(_model(body), caller)
     _check(request, body)
     return Call(
         id=request.id,
@@ -60,7 +60,7 @@ def _call(services: Services, request: Request, caller: Caller, body: Json, arri
         path=request.path,
         body=body,
         stream=body.get("stream") is True,
-        target=services.names.target(model, caller),
+        target=target,
         caller=caller,
         needs=services.needs(body),
         started=started,
