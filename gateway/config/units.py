@@ -66,26 +66,3 @@ def _quantity(value: object, pattern: re.Pattern[str], units: dict[str, float] |
     if is_number(value) and isinstance(value, int | float):
         return float(value)
     return None
-
-
-def duration_text(seconds: float) -> str:
-    """The shortest way to write a duration: `90s` is `90s`, `120s` is `2m`."""
-    for unit in ("d", "h", "m", "s"):
-        count = seconds / _SECONDS[unit]
-        if count >= 1 and count == int(count):
-            return f"{int(count)}{unit}"
-    milliseconds = round(seconds * 1000, 6)
-    return f"{milliseconds:.15g}ms" if seconds < 1 else f"{seconds:.15g}s"
-
-
-def size_text(size: int) -> str:
-    """The shortest exact way to write a size."""
-    for unit in ("TB", "TiB", "GB", "GiB", "MB", "MiB", "KB", "KiB"):
-        if size % _BYTES[unit] == 0 and size:
-            return f"{size // _BYTES[unit]}{unit}"
-    return f"{size}B"
-
-
-def share_text(part: float) -> str:
-    """`5%` of 0.05."""
-    return f"{part * 100:.12g}%"
