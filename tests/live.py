@@ -53,11 +53,12 @@ class Live:
         raise AssertionError("no record")
 
 
-def catalog(providers: list[Provider], timeouts: Timeouts, **deployment: Any) -> Catalog:
-    """One model `m` on all of them, and a model per provider (`only-p0`)."""
+def catalog(providers: list[Provider], timeouts: Timeouts, twice: bool = False, **deployment: Any) -> Catalog:
+    """One model `m` on all of them (`twice`: with two deployments each), and a model per provider (`only-p0`)."""
     deployments = [
-        Deployment(id=f"{entry.name}/m", provider=entry, model="m", upstream_model="up", **deployment)
+        Deployment(id=f"{entry.name}/m{twin}", provider=entry, model="m", upstream_model="up", **deployment)
         for entry in providers
+        for twin in (("", "-twin") if twice else ("",))
     ]
     targets = {"m": Target("m", tuple(deployments), "order", timeouts)}
     for entry in deployments:
@@ -91,6 +92,7 @@ async def live(
     timeouts: Timeouts | None = None,
     provider: dict[str, Any] | None = None,
     deployment: dict[str, Any] | None = None,
+    twice: bool = False,
     **settings: Any,
 ) -> AsyncIterator[Live]:
     """A gateway with one provider for each script."""
@@ -101,7 +103,7 @@ async def live(
             Provider(name=f"p{index}", base_url=sim.base_url, **(provider or {})) for index, sim in enumerate(sims)
         ]
         made = Settings(
-            catalog=catalog(providers, limits, **(deployment or {})),
+            catalog=catalog(providers, limits, twice, **(deployment or {})),
             **{"keys": KeyRing(), "port": 0, "drain_s": 1.0, **settings},
         )
         gateway, listening = await stack.enter_async_context(running(made))

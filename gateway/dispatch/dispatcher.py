@@ -30,6 +30,8 @@ log = logging.getLogger("gateway.dispatch")
 # A failure that came faster is worth one more try at the same place, where there is no other.
 QUICK_FAILURE_S = 0.5
 RETRY_WITHIN_S = 0.25
+# The failure that asks whether anything would be left to move on to.
+_LATE = AttemptError("timeout_ttft")
 
 
 class Gauges(Protocol):
@@ -92,7 +94,8 @@ class Dispatcher:
         while queue:
             candidate = queue.pop(0)
             began = monotonic()
-            error = await self._try(journey, verdicts, candidate, (sink, pulse, not queue))
+            last = not _still_worth_trying(queue, candidate, _LATE)
+            error = await self._try(journey, verdicts, candidate, (sink, pulse, last))
             if error is None:
                 return
             if not error.kind.moves_on or error.code == "timeout_total":
