@@ -177,7 +177,7 @@ def _preset_problems(document: Document, name: str, given: Any, filled: Any) -> 
         says = f"unknown preset {shown(wanted)}; {meant(wanted, presets(), 'presets')}"
         yield Problem(path, says, document.line(path))
         return
-    preset = presets().get(tree.mapping(filled).get("preset", ""))
+    preset = presets().get(tree.text_or_none(tree.mapping(filled).get("preset")) or "")
     if preset is not None and values.get("api_key") is None and "api_key" not in tree.mapping(filled):
         says = f"needs the environment variable {preset.key}, which is not set; set it, or give api_key"
         yield Problem(("providers", name), says, document.line(("providers", name)), preset.key)

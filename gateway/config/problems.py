@@ -77,7 +77,7 @@ def meant(name: object, known: Iterable[str], kind: str = "known") -> str:
     """The end of a sentence on an unknown name: `did you mean 'x'? known: …`."""
     names = list(dict.fromkeys(known))
     if not names:
-        return f"no {kind} is configured"
+        return f"no {kind} are configured"
     listed = ", ".join(key_text(known_name) for known_name in names[:12]) + (", …" if len(names) > 12 else "")
     guess = nearest(name, names)
     return (f"did you mean '{key_text(guess)}'? " if guess else "") + f"{kind}: {listed}"

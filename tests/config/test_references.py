@@ -101,6 +101,7 @@ def test_a_gateway_that_can_serve_nothing_is_a_mistake(text: str) -> None:
         ("dialect: opnai", "did you mean 'openai'?"),
         ("max_parallel: 0", "must be at least 1"),
         ("timeouts: {ttft: 5s}", "is not a setting; allowed: connect"),
+        ("preset: {a: b}", "must be text"),
         ("preset: groqq", "unknown preset 'groqq'; did you mean 'groq'?"),
     ],
 )  # fmt: skip
