@@ -9,6 +9,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from gateway.api.asgi import Receive, Scope
 
 MAX_HEAD = 64 * 1024
+# A connection that sends no complete head in this time is closed: idle sockets must not use the descriptors up.
+HEAD_S = 30.0
 EXTENSION = "gateway.peer"
 
 
@@ -35,20 +37,27 @@ class Peer:
 
 
 class PeerProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol that reports a lost client without a task that waits for it, and bounds the head."""
+    """uvicorn's HTTP protocol that reports a lost client without a task that waits for it, and bounds the head:
+    its size, and how long it takes.
+    """
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.peer = Peer()
         self._head_bytes = 0
 
+        self._head_due: asyncio.TimerHandle | None = self.loop.call_later(HEAD_S, self.transport.abort)
+
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self._head_arrived()
         self.peer.leave()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._head_bytes = 0
+        if self._head_due is None:
+            self._head_due = self.loop.call_later(HEAD_S, self.transport.abort)
         self.scope["extensions"] = {EXTENSION: {"peer": self.peer}}
 
     def on_url(self, url: bytes) -> None:
@@ -59,13 +68,29 @@ class PeerProtocol(HttpToolsProtocol):
         super().on_header(name, value)
         self._count(len(name) + len(value))
 
+    def on_headers_complete(self) -> None:
+        self._head_arrived()
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        if self._head_bytes <= MAX_HEAD:
+            super().send_400_response(msg)
+            return
+        self.transport.write(
+            b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.close()
+
+    def _head_arrived(self) -> None:
+        if self._head_due is not None:
+            self._head_due.cancel()
+            self._head_due = None
+
     def _count(self, size: int) -> None:
         self._head_bytes += size
-        if self._head_bytes > MAX_HEAD and not self.transport.is_closing():
-            self.transport.write(
-                b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-            )
-            self.transport.close()
+        if self._head_bytes > MAX_HEAD:
+            # The parser stops at an error of its callback, so the request is never begun.
+            raise ValueError("the head is too large")
 
 
 class Departure:

@@ -169,7 +169,7 @@ def as_json(value: Any) -> Any:
     kind: type = type(value)
     columns = _columns(kind)
     if columns is None:
-        return [as_json(item) for item in value] if isinstance(value, tuple) else value
+        return _plain(value)
     shown: dict[str, Any] = {}
     for name, digits in columns:
         item = getattr(value, name)
@@ -181,6 +181,14 @@ def as_json(value: Any) -> Any:
         else:
             shown[name] = as_json(item)
     return shown
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [as_json(item) for item in value]
+    if isinstance(value, dict):
+        return {name: round(item, 1) if isinstance(item, float) else item for name, item in value.items()}
+    return value
 
 
 @cache
