@@ -1,12 +1,9 @@
 """The fault catalogue over real sockets: what fails before the first token is left, what fails after it is told."""
 
 import asyncio
-import json
-from typing import Any
 
 import pytest
 
-from gateway.core.types import Timeouts
 from gateway.simulator import Script
 from gateway.simulator.faults import (
     Buffered,
@@ -29,20 +26,8 @@ from gateway.simulator.faults import (
     Stall,
     Status,
 )
-from tests.live import Live, fast, live, run
-
-QUICK = Timeouts(connect_s=2, ttft_s=0.25, idle_s=0.4)
-
-
-def events_of(text: str) -> list[dict[str, Any]]:
-    return [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
-
-
-def text_of(text: str) -> str:
-    return "".join(
-        choice["delta"].get("content") or "" for event in events_of(text) for choice in event.get("choices", [])
-    )
-
+from tests.dispatch.answered import QUICK, events_of, text_of
+from tests.live import fast, live, run
 
 BEFORE_THE_FIRST_TOKEN: list[tuple[Fault, str, int | None]] = [
     (Status(code=500), "server_error", 500),
@@ -246,42 +231,6 @@ def test_a_quick_transient_failure_of_the_only_deployment_is_tried_once_more() -
     run(main())
 
 
-def test_the_last_candidate_is_not_cut_by_the_first_token_limit() -> None:
-    async def main() -> None:
-        limits = Timeouts(connect_s=2, ttft_s=0.05, idle_s=5)
-        async with live(fast(ttft=0.3), fast(ttft=0.3), timeouts=limits) as gw:
-            response = await gw.post()
-            assert response.status_code == 200
-            record = await gw.record(response)
-            assert [attempt.error for attempt in record.attempts] == ["timeout_ttft", None]
-
-    run(main())
-
-
-def test_total_ends_a_stream_that_runs_too_long() -> None:
-    async def main() -> None:
-        limits = Timeouts(connect_s=2, total_s=0.4)
-        async with live(fast(tps=50, output_tokens=500), fast(), timeouts=limits) as gw:
-            response = await gw.post()
-            assert events_of(response.text)[-1]["error"]["code"] == "timeout_total"
-            record = await gw.record(response)
-            assert (record.outcome, record.error, len(record.attempts)) == ("error", "timeout_total", 1)
-
-    run(main())
-
-
-def test_total_ends_a_plain_request_and_does_not_move_on() -> None:
-    async def main() -> None:
-        limits = Timeouts(connect_s=2, total_s=0.3)
-        async with live(fast(faults=(Silence(),)), fast(), timeouts=limits) as gw:
-            response = await gw.post(stream=False)
-            assert response.status_code == 504
-            assert response.json()["error"]["code"] == "timeout_total"
-            assert gw.sims[1].stats.requests == 0
-
-    run(main())
-
-
 def test_a_broken_frame_in_mid_stream_is_passed_on_and_counted() -> None:
     async def main() -> None:
         async with live(fast(faults=(Malformed(after_tokens=8),))) as gw:
@@ -357,48 +306,6 @@ def test_a_dead_provider_costs_no_request() -> None:
                 assert response.status_code == 200
                 assert response.headers["x-gateway-deployment"] == "p1/m"
             await gw.sims[0].start()
-
-    run(main())
-
-
-async def _silent_for_a_while(gw: Live) -> str:
-    async with gw.client.stream("POST", "/v1/chat/completions", json=gw.chat()) as response:
-        assert response.status_code == 200
-        assert "x-gateway-provider" not in response.headers
-        assert response.headers["x-request-id"].startswith("gen-")
-        return (await response.aread()).decode()
-
-
-def test_a_long_silence_is_filled_with_comments_and_fallback_stays_possible() -> None:
-    async def main() -> None:
-        limits = Timeouts(connect_s=2, ttft_s=0.4)
-        scripts = (fast(faults=(Silence(),)), fast(ttft=0.2))
-        async with live(*scripts, timeouts=limits, keepalive_after_s=0.1) as gw:
-            text = await _silent_for_a_while(gw)
-            assert text.startswith(": keep-alive\n\n")
-            assert text.endswith("data: [DONE]\n\n")
-            assert len(text_of(text)) == 100
-
-    run(main())
-
-
-def test_after_the_first_comment_a_final_failure_is_told_in_band() -> None:
-    async def main() -> None:
-        limits = Timeouts(connect_s=2, ttft_s=0.3, idle_s=0.3)
-        async with live(fast(faults=(Silence(),)), timeouts=limits, keepalive_after_s=0.1) as gw:
-            text = await _silent_for_a_while(gw)
-            assert events_of(text)[-1]["error"]["code"] == "timeout_ttft"
-            assert "[DONE]" not in text
-
-    run(main())
-
-
-def test_comments_between_tokens_keep_the_client_and_not_the_idle_timer() -> None:
-    async def main() -> None:
-        async with live(fast(faults=(Stall(after_tokens=4),)), timeouts=QUICK, keepalive_after_s=0.1) as gw:
-            response = await gw.post()
-            assert ": keep-alive\n\n" in response.text
-            assert events_of(response.text)[-1]["error"]["code"] == "timeout_idle"
 
     run(main())
 

@@ -1,10 +1,7 @@
-"""The engine over real sockets: keep-alive, pools, every limit alone, and answers no server should send."""
+"""The engine over real sockets: requests, every limit alone, and answers no server should send."""
 
 import asyncio
 import socket
-import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 
 import pytest
 
@@ -14,80 +11,16 @@ from gateway.core.ports import Outbound
 from gateway.core.types import Provider, Timeouts
 from gateway.upstream.engine import HttpEngine
 from tests.live import run
-
-Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-REQUEST = Outbound("/chat/completions", b'{"model":"m"}', (("content-type", "application/json"),))
-SOON = Timeouts(connect_s=2, tls_s=2, pool_s=2)
-OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"
-
-
-@asynccontextmanager
-async def upstream(handler: Handler, **provider: object) -> AsyncIterator[tuple[HttpEngine, Provider]]:
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await handler(reader, writer)
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.transport.abort()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    at = Provider(name="p", base_url=f"http://127.0.0.1:{port}/v1", **provider)  # type: ignore[arg-type]
-    engine = HttpEngine([at], parallel=10)
-    try:
-        yield engine, at
-    finally:
-        await engine.close()
-        server.close()
-
-
-async def read_request(reader: asyncio.StreamReader) -> tuple[str, bytes]:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode()
-    length = int(head.lower().partition("content-length: ")[2].partition("\r\n")[0])
-    return head, await reader.readexactly(length)
-
-
-def answering(*answers: bytes) -> Handler:
-    """Answers one request after the other on one connection, then closes."""
-
-    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for answer in answers:
-            await read_request(reader)
-            writer.write(answer)
-            await writer.drain()
-
-    return handler
-
-
-async def body_of(engine: HttpEngine, provider: Provider, limit_s: float = 2.0) -> bytes:
-    exchange = await engine.open(provider, REQUEST, SOON)
-    try:
-        until = monotonic() + limit_s
-        assert await exchange.head(until)
-        body = b""
-        while True:
-            got = await exchange.read(until)
-            assert got is not None
-            if not got[0]:
-                exchange.release()
-                return body
-            body += got[0]
-    finally:
-        exchange.close()
-
-
-async def failure_of(engine: HttpEngine, provider: Provider, timeouts: Timeouts = SOON) -> AttemptError:
-    exchange = None
-    with pytest.raises(AttemptError) as caught:
-        exchange = await engine.open(provider, REQUEST, timeouts)
-        until = monotonic() + 2
-        assert await exchange.head(until)
-        while (got := await exchange.read(until)) and got[0]:
-            pass
-    if exchange is not None:
-        exchange.close()
-    return caught.value
+from tests.upstream.bare_server import (
+    OK,
+    REQUEST,
+    SOON,
+    answering,
+    body_of,
+    failure_of,
+    read_request,
+    upstream,
+)
 
 
 def test_the_request_goes_out_as_written_and_the_moments_are_in_order() -> None:
@@ -114,44 +47,6 @@ def test_the_request_goes_out_as_written_and_the_moments_are_in_order() -> None:
     head, body = seen[0]
     assert head.startswith("POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:")
     assert body == REQUEST.body
-
-
-def test_a_connection_is_kept_and_used_again() -> None:
-    connections = 0
-
-    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal connections
-        connections += 1
-        await answering(OK, OK, OK)(reader, writer)
-
-    async def main() -> None:
-        async with upstream(handler) as (engine, provider):
-            assert [await body_of(engine, provider) for _ in range(3)] == [b"hi"] * 3
-
-    run(main())
-    assert connections == 1
-
-
-def test_a_kept_connection_that_the_server_closed_is_replaced_unseen() -> None:
-    answers = [0]
-
-    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        answers[0] += 1
-        await read_request(reader)
-        writer.write(OK)
-        await writer.drain()
-        # The second request on this connection is met by a reset, as from a server whose idle time was over.
-        await reader.read(1)
-        sock = writer.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-    async def main() -> None:
-        async with upstream(handler) as (engine, provider):
-            assert await body_of(engine, provider) == b"hi"
-            assert await body_of(engine, provider) == b"hi"
-
-    run(main())
-    assert answers[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -192,17 +87,6 @@ def test_a_broken_answer_is_an_error_that_says_how(answer: bytes, code: str) -> 
     async def main() -> None:
         async with upstream(answering(answer)) as (engine, provider):
             assert (await failure_of(engine, provider)).code == code
-
-    run(main())
-
-
-def test_bytes_after_an_answer_are_never_taken_for_the_next_one() -> None:
-    poisoned = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nno"
-
-    async def main() -> None:
-        async with upstream(answering(OK + poisoned, OK)) as (engine, provider):
-            assert await body_of(engine, provider) == b"hi"
-            assert await body_of(engine, provider) == b"hi"
 
     run(main())
 
@@ -280,69 +164,6 @@ def test_a_tls_handshake_that_never_ends_is_a_tls_error() -> None:
     run(main())
 
 
-def test_max_parallel_makes_the_next_request_wait_and_the_wait_is_told_apart() -> None:
-    gate = asyncio.Event()
-
-    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await read_request(reader)
-        await gate.wait()
-        writer.write(OK)
-        await writer.drain()
-        await answering(OK)(reader, writer)
-
-    async def main() -> None:
-        async with upstream(handler, max_parallel=1) as (engine, provider):
-            first = await engine.open(provider, REQUEST, SOON)
-            assert first.pool_wait_s == 0.0
-            second = asyncio.create_task(engine.open(provider, REQUEST, SOON))
-            await asyncio.sleep(0)
-            gate.set()
-            assert await first.head(monotonic() + 2)
-            assert await first.read(monotonic() + 2)
-            first.release()
-            exchange = await second
-            assert exchange.pool_wait_s > 0
-            assert exchange.connect_s is None
-            exchange.close()
-
-    run(main())
-
-
-def test_a_full_pool_is_our_own_overload_and_charges_nobody() -> None:
-    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-
-    async def main() -> None:
-        async with upstream(handler, max_parallel=1) as (engine, provider):
-            first = await engine.open(provider, REQUEST, SOON)
-            error = await failure_of(engine, provider, Timeouts(pool_s=0.05))
-            assert (error.code, error.charges) == ("overloaded", False)
-            first.close()
-            again = await engine.open(provider, REQUEST, SOON)  # the slot came back
-            again.close()
-
-    run(main())
-
-
-def test_a_waiter_that_gives_up_loses_no_slot() -> None:
-    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-
-    async def main() -> None:
-        async with upstream(handler, max_parallel=1) as (engine, provider):
-            for _ in range(5):
-                first = await engine.open(provider, REQUEST, SOON)
-                waiting = asyncio.create_task(engine.open(provider, REQUEST, SOON))
-                await asyncio.sleep(0)
-                first.close()  # hands the slot over in the very moment the waiter is cancelled
-                waiting.cancel()
-                await asyncio.gather(waiting, return_exceptions=True)
-            last = await engine.open(provider, REQUEST, Timeouts(pool_s=0.05))
-            last.close()
-
-    run(main())
-
-
 def test_an_answer_nobody_reads_stops_the_socket_and_goes_on_later() -> None:
     piece = b"x" * 65536
     count = 200
@@ -371,37 +192,6 @@ def test_an_answer_nobody_reads_stops_the_socket_and_goes_on_later() -> None:
             exchange.close()
 
     run(main())
-
-
-def test_the_terminal_marker_frees_the_client_and_the_rest_is_drained_for_reuse() -> None:
-    connections = 0
-    more = asyncio.Event()
-    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
-
-    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal connections
-        connections += 1
-        await read_request(reader)
-        writer.write(head + b"2\r\nhi\r\n")
-        await more.wait()
-        writer.write(b"0\r\n\r\n")
-        await answering(OK)(reader, writer)
-
-    async def main() -> None:
-        async with upstream(handler) as (engine, provider):
-            exchange = await engine.open(provider, REQUEST, SOON)
-            assert await exchange.head(monotonic() + 2)
-            got = await exchange.read(monotonic() + 2)
-            assert got is not None
-            assert got[0] == b"hi"
-            exchange.release()
-            more.set()
-            while not engine._pools["p"]._idle:
-                await asyncio.sleep(0)
-            assert await body_of(engine, provider) == b"hi"
-
-    run(main())
-    assert connections == 1
 
 
 def test_a_header_with_a_line_break_is_never_sent() -> None:
