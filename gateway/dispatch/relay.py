@@ -16,6 +16,10 @@ MAX_HELD = 1024 * 1024
 MAX_EVENT = 32 * 1024 * 1024
 # Sent where a provider ended well without it.
 DONE = b"data: [DONE]\n\n"
+_BLANK_LINE = b"\n\n"
+_BOM = b"\xef\xbb\xbf"
+# What a plain event has around its data: `data: ` and a blank line.
+_AROUND_DATA = 8
 
 
 class Relay:
@@ -37,6 +41,8 @@ class Relay:
         self._framer = Framer()
         self._held: list[bytes] = []
         self._held_bytes = 0
+        # The pieces of an event that are passed on before its end is there.
+        self._begun = False
         self._bears = False
         self._commits = False
         self._finish: str | None = None
@@ -60,7 +66,7 @@ class Relay:
                 break
             data, at = got
             ended = not data
-            out = self._sift(self._framer.feed(data) if data else self._framer.flush(), at, keep_usage)
+            out = self._sift(self._framer.feed(data) if data else self._rest(), at, keep_usage)
             if self.committed_at is None:
                 await self._hold(out, at, sink, head)
             elif out:
@@ -68,6 +74,13 @@ class Relay:
         await self._conclude(sink, head)
 
     # --- reading ---
+
+    def _rest(self) -> list[Event]:
+        """What the provider left open at the end, closed: nothing of ours must be read as a part of it."""
+        events = self._framer.flush()
+        for event in events:
+            event.raw += _BLANK_LINE
+        return events
 
     def _sift(self, events: Sequence[Event], at: float, keep_usage: bool) -> bytes:
         """Reads each event and returns the bytes to pass on."""
@@ -81,20 +94,23 @@ class Relay:
         return b"".join(out)
 
     def _judge(self, event: Event, at: float, keep_usage: bool) -> bytes:
-        """What of one event is passed on: all of it, or nothing."""
+        """What of one event is passed on: all of it, or nothing. One that was begun is passed on to its end."""
+        begun, self._begun = self._begun, event.partial
         if event.data is None:
             return self._judge_unread(event, at)
         reading = self._dialect.read_event(event.name, event.data)
         raw = event.raw
-        if reading.bad:
-            raw = self._mend(event, reading)
+        if reading.bad and self.committed_at is None and not self._bears:
+            self._break(AttemptError("malformed", "sent a frame that cannot be decoded"))
+        if reading.bad or len(raw) > len(event.data) + _AROUND_DATA:
+            raw = _decodable(raw)
         self._meter.observe(reading, at)
         if reading.content or reading.reasoning or reading.tool:
             self._bears = True
             self._deadlines.token(at)
         if reading.error is not None:
             self._break(AttemptError(reading.error.code, wire=reading.error))
-            return b""
+            return raw if begun else b""
         if reading.terminal:
             self._terminal = raw
             return b""
@@ -102,9 +118,7 @@ class Relay:
         self._commits = self._commits or reading.unknown_delta
         if reading.usage is not None:
             self._billed = max(self._billed, reading.usage.output or 0)
-        if reading.usage_only and not keep_usage:
-            return b""
-        return raw + b"\n\n" if event.unterminated else raw
+        return b"" if reading.usage_only and not (keep_usage or begun) else raw
 
     def _judge_unread(self, event: Event, at: float) -> bytes:
         """Comments, blank lines, and events too long to be read."""
@@ -120,19 +134,8 @@ class Relay:
             self._deadlines.token(at)
         elif self.committed_at is None and self._held_bytes > MAX_HELD // 4:
             return b""  # comments without end are not worth holding
-        return event.raw
-
-    def _mend(self, event: Event, reading: Reading) -> bytes:
-        """An undecodable frame: before the commit a reason to leave, after it passed on as it came.
-
-        Only bytes that are no UTF-8 are replaced: clients decode strictly and would crash on them.
-        """
-        if self.committed_at is None and not self._bears:
-            self._break(AttemptError("malformed", "sent a frame that cannot be decoded"))
-        try:
-            event.raw.decode()
-        except UnicodeDecodeError:
-            return event.raw.decode("utf-8", "replace").encode()
+        else:
+            return _decodable(event.raw)
         return event.raw
 
     def _break(self, error: AttemptError) -> None:
@@ -155,9 +158,12 @@ class Relay:
     async def _commit(self, at: float, sink: Sink, head: Callable[[], Headers]) -> None:
         self.committed_at = at
         headers = head()
-        if not sink.started:
-            await sink.start(200, headers)
         held = b"".join(self._held)
+        if sink.started:
+            # After a keep-alive a byte order mark would be read as a part of the first field's name.
+            held = held.removeprefix(_BOM)
+        else:
+            await sink.start(200, headers)
         self._held.clear()
         if held:
             await self._write(sink, held)
@@ -174,6 +180,8 @@ class Relay:
     async def _conclude(self, sink: Sink, head: Callable[[], Headers]) -> None:
         """The stream is over: was that an answer?"""
         if self.error is not None:
+            if self._begun:
+                await self._write(sink, _BLANK_LINE)  # or the error would be read as a part of the half event
             return
         whole = self._finish is not None or bool(self._terminal)
         if self.committed_at is None:
@@ -184,3 +192,12 @@ class Relay:
             self.error = AttemptError("cut")
             return
         await self._write(sink, self._terminal or DONE)
+
+
+def _decodable(raw: bytes) -> bytes:
+    """Bytes that are no UTF-8 are replaced: clients decode strictly and would crash on them."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "replace").encode()
+    return raw

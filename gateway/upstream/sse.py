@@ -3,9 +3,10 @@
 import re
 from dataclasses import dataclass
 
-# A line end is CRLF, LF, or a CR that no LF follows; an event ends at two in a row. `\r(?!\n)` keeps the regex from
-# reading one CRLF as two line ends.
-_EVENT_END = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?!\n))")
+# A line end is CRLF, LF, or a CR that no LF follows; an event ends at two in a row. `\r(?!\n)` and `(?<!\r)\n` keep
+# the regex from reading one CRLF as two line ends. A CR at the end of what is there may be half of a CRLF: in a stream
+# that has them (`\Z`) its LF is waited for, since it is a part of the event.
+_EVENT_END = re.compile(rb"\r\n(?:\r\n|\n|\r(?!\n|\Z))|(?:(?<!\r)\n|\r(?!\n))(?:\r\n|\n|\r(?!\n))")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
 
