@@ -23,8 +23,9 @@ _MESSAGES = [
 class Load:
     """One run of the load generator. After `seconds` no answer is begun; begun ones are read to their end.
 
-    `stagger_us` is between the beginnings of the first streams. None: spread evenly, so that every chunk wakes the
-    proxy by itself; 0: together, so that chunks come in bunches and many share one wake-up.
+    `stagger_us` is between the beginnings of the first streams; None: spread over a stream's length, and their chunks
+    over the time between two, so that every chunk wakes the proxy by itself. `in_step`: the chunks of all streams
+    come at the same moments, so that many share one wake-up.
     """
 
     stream: bool
@@ -35,6 +36,7 @@ class Load:
     interval_us: int = 20_000
     first_us: int | None = None
     stagger_us: int | None = None
+    in_step: bool = False
     abandon: bool = False
     limit_s: int = 300
 
@@ -55,6 +57,7 @@ class Load:
                 "mock_tokens": self.tokens,
                 "mock_interval_us": self.interval_us,
                 "mock_first_us": first,
+                "mock_in_step": self.in_step,
             }
         return body
 

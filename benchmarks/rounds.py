@@ -25,7 +25,7 @@ class Size:
         """The measured loads."""
         return {
             "stream": Load(stream=True, concurrency=self.stream_concurrency, count=self.streams),
-            "in step": Load(stream=True, concurrency=self.stream_concurrency, count=self.streams, stagger_us=0),
+            "in step": Load(stream=True, concurrency=self.stream_concurrency, count=self.streams, in_step=True),
             "request": Load(stream=False, concurrency=self.request_concurrency, seconds=self.request_seconds),
             "ttft": Load(stream=True, concurrency=1, count=self.first_tokens, tokens=4, interval_us=1000, first_us=0),
         }

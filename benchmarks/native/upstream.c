@@ -1,8 +1,9 @@
 /* A mock OpenAI chat provider on loopback: paced SSE streams, or a whole completion at once. One thread, epoll.
  *
  * POST any path. Body fields: "stream", "include_usage", and "mock_tokens", "mock_interval_us", "mock_first_us" for the
- * pace (defaults 64, 20000, and the interval). Each content chunk carries its send time in "obfuscation" (monotonic ns),
- * so that a reader on the same machine can tell the relay's delay. GET answers the counters as JSON.
+ * pace (defaults 64, 20000, and the interval); "mock_in_step" puts the chunks of all streams on the same beats. Each
+ * content chunk carries its send time in "obfuscation" (monotonic ns), so that a reader on the same machine can tell
+ * the relay's delay. GET answers the counters as JSON.
  */
 #define _GNU_SOURCE
 #include "common.h"
@@ -187,6 +188,7 @@ static void start_stream(Conn *c, const char *body, size_t n) {
                              (unsigned long long)c->id));
     if (c->dead) return;
     c->due = now_ns() + (uint64_t)first_us * 1000;
+    if (c->interval && field(body, n, "\"mock_in_step\"", 0) == 1) c->due += c->interval - c->due % c->interval;
     heap_add(c);
 }
 
