@@ -3,11 +3,9 @@
 import re
 from dataclasses import dataclass
 
-# A line end is CRLF, LF, or a CR that no LF follows; an event ends at two in a row. `\r(?!\n)` and `(?<!\r)\n` keep
-# the regex from reading one CRLF as two line ends. A CR at the end of what is there may be half of a CRLF: in a stream
-# that has them (`\Z`) its LF is waited for, since it is a part of the event.
-_EVENT_END = re.compile(rb"\r\n(?:\r\n|\n|\r(?!\n|\Z))|(?:(?<!\r)\n|\r(?!\n))(?:\r\n|\n|\r(?!\n))")
-_LINE_END = re.compile(rb"\r\n|\n|\r")
+# A line end is CRLF, LF or CR; an event ends at two in a row. The first of them is matched from its last byte on. Where
+# CR is the last byte there, it may be half of a CRLF: after an LF its other half is waited for, as a part of the event.
+_EVENT_END = re.compile(rb"\n(?:\n|\r(?:\n|(?=[^\n])))|\r\r\n?")
 _BOM = b"\xef\xbb\xbf"
 
 # A tail longer than this is passed on before its event is complete (`partial`), so that nothing is held for long.
@@ -118,8 +116,7 @@ def _parse(raw: bytes, whole: bytes) -> Event:
     name: bytes | None = None
     data: list[bytes] = []
     comments = 0
-    lines = _LINE_END.split(whole.removeprefix(_BOM))
-    for line in lines:
+    for line in whole.removeprefix(_BOM).splitlines():
         field, colon, value = line.partition(b":")
         if colon and not field:
             comments += 1
