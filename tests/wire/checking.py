@@ -10,6 +10,7 @@ from tests.wire.streams import EXPECT, FAILURES, nominal_s, passing, piece_of_li
 SLACK_MS = 30.0
 # Below it no rate is stated.
 SHORTEST_WINDOW_S = 0.020
+MARGIN_S = 0.005
 # Stands in everything a first choice sends that must not be seen again.
 TELLTALE = "telltale"
 
@@ -86,13 +87,13 @@ def wrong_moments(name: str, seen: Seen, opened: float) -> list[str]:
 def wrong_speed(name: str, seen: Seen) -> list[str]:
     expect, speed = EXPECT[name]["expect"], seen.record.speed
     problems = []
-    if not stretched(name, seen, "first_token_line"):
+    if not undecided(name, seen, "first_token_line"):
         # A process that was not run for a while in the middle of a write cannot tell that from a slow client.
         allowed = expect["quality"] + (["client_blocked"] if seen.record.timing.client_blocked_ms else [])
         if speed.quality not in allowed:
             problems.append(f"quality {speed.quality} not in {expect['quality']}")
         problems += wrong_rate(name, seen, "output_tps", "first_token_line")
-    if not stretched(name, seen, "first_answer_line"):
+    if not undecided(name, seen, "first_answer_line"):
         problems += wrong_rate(name, seen, "answer_tps", "first_answer_line")
     return problems
 
@@ -102,15 +103,14 @@ def window(name: str, seen: Seen, first_line: str) -> tuple[float, float]:
     expect, written = EXPECT[name]["expect"], seen.played[-1].written
     first = written[piece_of_line(name, expect[first_line])]
     last = written[piece_of_line(name, expect["last_token_line"])]
-    return max(0.0, last[0] - first[1]), last[1] - first[0] + SLACK_MS / 1000
+    return max(0.0, last[0] - first[1]), last[1] - first[0]
 
 
-def stretched(name: str, seen: Seen, first_line: str) -> bool:
-    """The machine was so slow that a window too short for a rate has become one that is long enough."""
-    expect, written = EXPECT[name]["expect"], seen.played[-1].written
-    first = written[piece_of_line(name, expect[first_line])]
-    last = written[piece_of_line(name, expect["last_token_line"])]
-    return nominal_s(name, expect[first_line], expect["last_token_line"]) < SHORTEST_WINDOW_S <= last[1] - first[0]
+def undecided(name: str, seen: Seen, first_line: str) -> bool:
+    """The window was about as long as one must be to have a rate, or the machine was so slow that it became so long."""
+    shortest, longest = window(name, seen, first_line)
+    nominal = nominal_s(name, EXPECT[name]["expect"][first_line], EXPECT[name]["expect"]["last_token_line"])
+    return min(nominal, shortest - MARGIN_S) < SHORTEST_WINDOW_S <= max(nominal, longest + MARGIN_S)
 
 
 def wrong_rate(name: str, seen: Seen, field: str, first_line: str) -> list[str]:
@@ -123,7 +123,10 @@ def wrong_rate(name: str, seen: Seen, field: str, first_line: str) -> list[str]:
     tokens = expect[field] * nominal_s(name, expect[first_line], expect["last_token_line"])
     rounding = 1 + 0.06 / expect[field]
     shortest, longest = window(name, seen, first_line)
-    low, high = tokens / longest / rounding, tokens / shortest * rounding if shortest else float("inf")
+    low, high = (
+        tokens / (longest + SLACK_MS / 1000) / rounding,
+        tokens / shortest * rounding if shortest else float("inf"),
+    )
     return [] if low <= rate <= high else [f"{field} {rate} not in {low:.1f} to {high:.1f}"]
 
 
