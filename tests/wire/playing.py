@@ -16,7 +16,7 @@ from gateway.core.types import Catalog, Deployment, Provider, Target, Timeouts
 from gateway.limits.keys import KeyRing
 from tests.live import HELLO, running
 from tests.wire.replaying import LAST_CHUNK, Played, Reel, Replayer, chunk
-from tests.wire.streams import data_of, pieces_of
+from tests.wire.streams import EXPECT, data_of, passing_of, piece_of_line, pieces_of
 
 
 @dataclass(slots=True)
@@ -49,8 +49,35 @@ def catalog(choices: Mapping[str, int], replayer: Replayer) -> Catalog:
     )
 
 
-async def play(shows: Mapping[str, tuple[Reel, ...]], usage_asked: bool, **settings: Any) -> dict[str, Seen]:
-    """All of them at once through one gateway; each is a model whose deployments answer with its reels in order."""
+class Taken:
+    """What a client has been given so far."""
+
+    def __init__(self) -> None:
+        self.body = b""
+        self._more = asyncio.Event()
+
+    def take(self, data: bytes) -> None:
+        self.body += data
+        self._more.set()
+
+    async def reaches(self, size: int) -> None:
+        """Waits until it is so much."""
+        while len(self.body) < size:
+            self._more.clear()
+            await self._more.wait()
+
+
+async def play(
+    shows: Mapping[str, tuple[Reel, ...]],
+    usage_asked: bool,
+    taken: Mapping[str, Taken] | None = None,
+    **settings: Any,
+) -> dict[str, Seen]:
+    """All of them at once through one gateway; each is a model whose deployments answer with its reels in order.
+
+    `taken`: where to follow what each client is given.
+    """
+    bodies = {model: Taken() for model in shows} if taken is None else taken
     replayer = Replayer({f"{model}.{rank}": reel for model, reels in shows.items() for rank, reel in enumerate(reels)})
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(replayer.serving())
@@ -66,30 +93,48 @@ async def play(shows: Mapping[str, tuple[Reel, ...]], usage_asked: bool, **setti
                 limits=httpx.Limits(max_connections=None),
             )
         )
-        asking = [ask(client, model, usage_asked, index * 0.004) for index, model in enumerate(shows)]
+        asking = [ask(client, model, usage_asked, bodies[model], index * 0.004) for index, model in enumerate(shows)]
         answers = dict(zip(shows, await asyncio.gather(*asking), strict=True))
         seen = {}
         for model, (posted, response) in answers.items():
             record = gateway.services.records.get(response.headers["x-request-id"])
             assert record is not None
             played = [replayer.played[f"{model}.{rank}"] for rank in range(len(record.attempts))]
-            seen[model] = Seen(posted, response.status_code, response.headers, response.content, record, played)
+            seen[model] = Seen(posted, response.status_code, response.headers, bodies[model].body, record, played)
         return seen
 
 
-async def ask(client: httpx.AsyncClient, model: str, usage_asked: bool, after_s: float) -> tuple[float, httpx.Response]:
+async def ask(
+    client: httpx.AsyncClient, model: str, usage_asked: bool, taken: Taken, after_s: float
+) -> tuple[float, httpx.Response]:
     await asyncio.sleep(after_s)  # starting all at once would only widen what the moments can be compared to
     body: dict[str, Any] = {"model": model, "messages": HELLO, "stream": True}
     if usage_asked:
         body["stream_options"] = {"include_usage": True}
     posted = monotonic()
-    return posted, await client.post("/v1/chat/completions", json=body)
+    async with client.stream("POST", "/v1/chat/completions", json=body) as response:
+        async for data in response.aiter_raw():
+            taken.take(data)
+    return posted, response
 
 
 def timed(name: str) -> Reel:
     """The stream as it was recorded: a chunk and a write for each arrival."""
     pieces = [(piece.wait_s, chunk(piece.data)) for piece in pieces_of(name)]
     return Reel((*pieces, (0.0, LAST_CHUNK)))
+
+
+def gated(name: str, usage_asked: bool, taken: Taken) -> Reel:
+    """Each piece only after the client has all of those before it, from the first token on."""
+    pieces = pieces_of(name)
+    first_token = piece_of_line(name, EXPECT[name]["expect"]["first_token_line"])
+
+    async def gate(number: int) -> None:
+        before = b"".join(piece.data for piece in pieces[:number])
+        if first_token < number < len(pieces):
+            await taken.reaches(len(passing_of(before, usage_asked)[0]))
+
+    return Reel((*((0.0, chunk(piece.data)) for piece in pieces), (0.0, LAST_CHUNK)), gate=gate)
 
 
 def byte_by_byte(name: str) -> Reel:

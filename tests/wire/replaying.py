@@ -1,7 +1,7 @@
 """An upstream that replays bytes at given moments over a raw socket, and tells when it wrote each piece of them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import cast
@@ -17,12 +17,14 @@ class Reel:
     """One answer: body bytes as they go over the wire, each piece after a wait in seconds.
 
     `chunked`: the pieces are chunks already (see `chunk`), else the body ends with its connection.
-    `stays`: the connection is left open, as after a complete chunked answer.
+    `stays`: the connection is left open, as after a complete chunked answer. `gate` is awaited before each piece, with
+    its number.
     """
 
     pieces: tuple[tuple[float, bytes], ...]
     chunked: bool = True
     stays: bool = True
+    gate: Callable[[int], Awaitable[None]] | None = None
 
 
 @dataclass(slots=True)
@@ -91,7 +93,9 @@ class _Conversation(asyncio.Protocol):
         played.asked = monotonic()
         framing = b"transfer-encoding: chunked\r\n\r\n" if reel.chunked else b"connection: close\r\n\r\n"
         self._transport.write(_HEAD + framing)
-        for wait_s, data in reel.pieces:
+        for number, (wait_s, data) in enumerate(reel.pieces):
+            if reel.gate is not None:
+                await reel.gate(number)
             await asyncio.sleep(wait_s)
             await self._write(data, played)
         if not reel.stays:

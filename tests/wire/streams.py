@@ -66,19 +66,27 @@ def passing(name: str, usage_asked: bool) -> tuple[bytes, bool]:
 
     Written from docs/decisions/0004 alone, with no code of the gateway: blocks of lines up to a blank one.
     """
+    out, finished, ended = passing_of(data_of(name), usage_asked)
+    if ended is not None:
+        return out, ended == "error"
+    return (out + b"data: [DONE]\n\n", False) if finished else (out, True)
+
+
+def passing_of(data: bytes, usage_asked: bool) -> tuple[bytes, bool, str | None]:
+    """The same of a part of a stream: the bytes, whether it has finished, and which end it has come to if any."""
     out, finished = b"", False
-    for block in _blocks(data_of(name)):
+    for block in _blocks(data):
         payload = _payload(block)
         if payload == "[DONE]":
-            return out + block, False
+            return out + block, finished, "done"
         event = _json_or_none(payload)
         if _is_error(block, event):
-            return out, True
+            return out, finished, "error"
         finished = finished or any(choice.get("finish_reason") for choice in event.get("choices") or ())
         if event.get("choices") == [] and event.get("usage") and not usage_asked:
             continue
         out += block if block.endswith((b"\n\n", b"\r\n\r\n")) else block + b"\n\n"
-    return (out + b"data: [DONE]\n\n", False) if finished else (out, True)
+    return out, finished, None
 
 
 def _blocks(data: bytes) -> list[bytes]:

@@ -1,5 +1,6 @@
 """Every recorded stream through the running gateway over sockets: the client's bytes and the record are right."""
 
+import asyncio
 import json
 import random
 
@@ -7,9 +8,9 @@ import pytest
 
 from tests.live import run
 from tests.wire.checking import of_all, wrong_attempts, wrong_bytes, wrong_counts, wrong_moments, wrong_speed
-from tests.wire.playing import at_random, byte_by_byte, play, timed
+from tests.wire.playing import Taken, at_random, byte_by_byte, gated, play, timed
 from tests.wire.replaying import LAST_CHUNK, Reel, chunk
-from tests.wire.streams import ANSWERS, EXPECT, FAILURES, REFUSALS, passing
+from tests.wire.streams import ANSWERS, EXPECT, FAILURES, REFUSALS, data_of, passing
 
 PREAMBLE = b": telltale\n\n" + b"".join(
     b'data: {"id":"telltale","model":"telltale","service_tier":"telltale","object":"chat.completion.chunk",'
@@ -139,5 +140,33 @@ def test_keep_alives_stand_between_events() -> None:
             assert body.startswith(expected) if fails else body == expected, name
             assert wrong_counts(name, got.record) == []
         assert beats > len(seen)
+
+    run(main())
+
+
+@pytest.mark.parametrize("usage_asked", [False, True])
+def test_what_came_is_passed_on_before_anything_further_comes(usage_asked: bool) -> None:
+    async def main() -> None:
+        taken = {name: Taken() for name in ANSWERS}
+        reels = {name: (gated(name, usage_asked, taken[name]),) for name in ANSWERS}
+        async with asyncio.timeout(20):
+            seen = await play(reels, usage_asked, taken)
+        assert not of_all({name: wrong_bytes(name, got, usage_asked) for name, got in seen.items()})
+
+    run(main())
+
+
+IN_ONE_READ = ["openai-chat-error-midstream.sse", "vllm-error-then-done.sse", "deepseek-insufficient-resource.sse"]
+
+
+def test_an_error_that_comes_with_the_first_token_moves_on() -> None:
+    answer = "openai-chat-basic.sse"
+
+    async def main() -> None:
+        firsts = {name: Reel(((0.0, chunk(data_of(name)) + LAST_CHUNK),)) for name in IN_ONE_READ}
+        seen = await play({name: (first, timed(answer)) for name, first in firsts.items()}, usage_asked=False)
+        for name, got in seen.items():
+            assert got.record.attempts[0].error == FAILURES[name][1]
+            assert (wrong_bytes(answer, got, False), wrong_counts(answer, got.record)) == ([], [])
 
     run(main())
