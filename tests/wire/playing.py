@@ -99,7 +99,7 @@ async def play(
         for model, (posted, response) in answers.items():
             record = gateway.services.records.get(response.headers["x-request-id"])
             assert record is not None
-            played = [replayer.played[f"{model}.{rank}"] for rank in range(len(record.attempts))]
+            played = [replayer.played[attempt.provider] for attempt in record.attempts]
             seen[model] = Seen(posted, response.status_code, response.headers, bodies[model].body, record, played)
         return seen
 
