@@ -101,6 +101,8 @@ class Relay:
         reading = self._dialect.read_event(event.name, event.data)
         raw = event.raw
         if reading.bad and self.committed_at is None and not self._bears:
+            if event.unterminated:
+                self._break(AttemptError("cut"))
             self._break(AttemptError("malformed", "sent a frame that cannot be decoded"))
         if reading.bad or len(raw) > len(event.data) + _AROUND_DATA:
             raw = _decodable(raw)

@@ -27,6 +27,7 @@ FIRST_FAILURES = [
     (b"", True, "cut"),
     (b"", False, "cut"),
     (b'data: {"id":"telltale","choices":[{"delta":{"content":"tell', False, "cut"),
+    (b'data: {"id":"telltale","choices":[{"delta":{"content":"tell', True, "cut"),
     (b'data: {"id":"telltale","choices":[{"delta":{"content":"tell\n\n', True, "malformed"),
 ]
 
