@@ -114,7 +114,7 @@ def assemble(settings: Settings, further: Iterable[Listener] = ()) -> Gateway:
     Raises ConfigError where a file cannot be opened.
     """
     catalog = settings.catalog
-    metrics = Metrics(catalog)
+    metrics = Metrics(catalog, open_providers=settings.open_providers)
     book = SpeedBook(monotonic)
     health = Health(
         catalog.deployments.values(), settings.breaker, settings.sag, book, _announcing(metrics), clock=monotonic

@@ -20,7 +20,7 @@ from gateway.telemetry.registry import Registry
 
 
 class DeploymentSeries:
-    """Every metric that carries this deployment's labels."""
+    """Every metric that carries this deployment's labels. Where several share them there is no state to show."""
 
     def __init__(self, registry: Registry, provider: str, model: str, deployment: str) -> None:
         self._labels = labels = (provider, model, deployment)
@@ -39,7 +39,7 @@ class DeploymentSeries:
         self._max_gap = registry.histogram("gateway_max_gap_seconds").child(*labels)
         self._stalls = registry.scalar("gateway_stalls_total").child(*labels)
         self._cost = registry.scalar("gateway_cost_usd_total").child(*labels)
-        self._state = registry.scalar("gateway_deployment_state").child(*labels)
+        self._state = registry.scalar("gateway_deployment_state")
         self.in_flight = registry.scalar("gateway_deployment_in_flight").child(*labels)
         self._make_children()
 
@@ -56,13 +56,12 @@ class DeploymentSeries:
         for kind in TOKEN_TYPES:
             self._tokens.child(*self._labels, kind, "usage")
         self._tokens.child(*self._labels, "output", "estimate")
-        self.show_state("unmeasured")
 
     def show_state(self, state: str) -> None:
-        self._state.set(STATES[state])
+        self._state.child(*self._labels).set(STATES[state])
 
     def transition(self, to: str, reason: str) -> None:
-        self.show_state(to)
+        """Counts a change of state."""
         self._transitions.child(*self._labels, to, one_of(reason, TRANSITION_REASONS)).inc()
 
     def attempt(self, entry: AttemptRecord) -> None:

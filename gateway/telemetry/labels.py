@@ -17,7 +17,7 @@ TOKEN_TYPES = ("input", "cached", "output", "reasoning")
 TOKEN_SOURCES = ("usage", "estimate")
 REASONS = (
     *("best", "cheapest", "explore", "affinity", "only_choice", "degraded", "last_resort"),
-    *("order", "weighted", "trial", "sagging", "fallback"),
+    *("order", "weighted", "trial", "trickle", "sagging", "fallback"),
 )
 # The number that stands for a state in `gateway_deployment_state`.
 STATES: Mapping[str, int] = {"ok": 0, "unmeasured": 1, "sagging": 2, "probing": 3, "cooling": 4, "disabled": 5}

@@ -5,7 +5,7 @@ import platform
 from collections.abc import Callable, Iterable, Iterator
 
 from gateway import __version__
-from gateway.core.record import GenerationRecord
+from gateway.core.record import AttemptRecord, GenerationRecord
 from gateway.core.types import Catalog, Deployment, Target
 from gateway.telemetry.definitions import DEFINITIONS
 from gateway.telemetry.deployments import DeploymentSeries
@@ -18,12 +18,13 @@ from gateway.telemetry.render import CONTENT_TYPE
 class Metrics:
     """A `Listener`, the dispatcher's gauges, and the text of `/metrics`.
 
-    `tiers` are the configured names a `tier` label may take; no tier reads `none`. Not safe across threads.
+    `tiers` are the configured names a `tier` label may take; no tier reads `none`. What `open_providers` serve under
+    names that callers make up (`provider/model`) counts under the provider. Not safe across threads.
     """
 
     content_type = CONTENT_TYPE
 
-    def __init__(self, catalog: Catalog, *, tiers: Iterable[str] = ()) -> None:
+    def __init__(self, catalog: Catalog, *, tiers: Iterable[str] = (), open_providers: Iterable[str] = ()) -> None:
         self._registry = registry = Registry(DEFINITIONS)
         self._process = ProcessMetrics()
         self._catalog = catalog
@@ -39,6 +40,7 @@ class Metrics:
         self._loop_lag = registry.histogram("gateway_event_loop_lag_seconds").child()
         self._providers = frozenset(catalog.providers)
         self._deployments = {entry.id: _series(registry, entry) for entry in catalog.deployments.values()}
+        self._open = {name: DeploymentSeries(registry, name, OTHER, OTHER) for name in open_providers}
         self._other = DeploymentSeries(registry, OTHER, OTHER, OTHER)
         self._make_children()
 
@@ -48,6 +50,8 @@ class Metrics:
             for provider, reason in _expected_decisions(target):
                 self._decisions.child(target.name, NO_TIER, provider, reason)
         self._make_request_children(OTHER)
+        for series in self._deployments.values():
+            series.show_state("unmeasured")
         self._registry.scalar("gateway_build_info").child(__version__, platform.python_version()).set(1)
 
     def _make_request_children(self, name: str) -> None:
@@ -74,6 +78,8 @@ class Metrics:
     def transition(self, deployment_id: str, to: str, reason: str) -> None:
         """A deployment changed its state."""
         self._of(deployment_id).transition(to, reason)
+        if deployment_id in self._deployments:
+            self._deployments[deployment_id].show_state(to)
 
     def watch_states(self, state_of: Callable[[Deployment], str]) -> None:
         """Asks for every deployment's state at each scrape: a cooldown ends without anybody being told."""
@@ -100,12 +106,13 @@ class Metrics:
         self._count_attempts(model, record)
 
     def _count_attempts(self, model: str, record: GenerationRecord) -> None:
-        left: str | None = None
+        left: AttemptRecord | None = None
         for entry in record.attempts:
-            if left is not None and entry.kind == "fallback":
-                self._fallbacks.child(model, one_of(left, TRANSITION_REASONS)).inc()
+            # A second try at the same place is an attempt, but no move.
+            if left is not None and entry.kind == "fallback" and entry.deployment != left.deployment:
+                self._fallbacks.child(model, one_of(left.error or left.outcome, TRANSITION_REASONS)).inc()
             self._of(entry.deployment).attempt(entry)
-            left = entry.error or entry.outcome
+            left = entry
 
     def render(self) -> bytes:
         """The whole exposition at once."""
@@ -136,7 +143,10 @@ class Metrics:
         return NO_TIER if name is None else one_of(name, self._tiers)
 
     def _of(self, deployment_id: str) -> DeploymentSeries:
-        return self._deployments.get(deployment_id, self._other)
+        known = self._deployments.get(deployment_id)
+        if known is None:
+            known = self._open.get(deployment_id.partition("/")[0], self._other)
+        return known
 
 
 def _series(registry: Registry, deployment: Deployment) -> DeploymentSeries:

@@ -1,7 +1,9 @@
 """What finished requests and changes of state become in the exposition."""
 
 import asyncio
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -120,6 +122,46 @@ def test_an_attempt_at_an_unknown_deployment_is_other() -> None:
     samples = _after(replace(RECORD, attempts=(replace(ATTEMPT, deployment="gone"),)))
     labels = {"provider": "other", "model": "other", "deployment": "other"}
     assert _value(samples, "gateway_attempts_total", kind="primary", outcome="ok", **labels) == 1
+
+
+def test_a_model_that_is_not_configured_counts_under_its_provider() -> None:
+    odd = replace(ATTEMPT, deployment="p1/whatever", provider="p1", model="p1/whatever")
+    metrics = Metrics(catalog(), open_providers=("p1",))
+    metrics.attempt_began("p1/whatever")
+    metrics.transition("p1/whatever", "cooling", "overloaded")
+    metrics.record(replace(RECORD, deployment="p1/whatever", provider="p1", model="p1/whatever", attempts=(odd,)))
+    samples = _samples(metrics)
+    labels = {"provider": "p1", "model": "other", "deployment": "other"}
+    assert _value(samples, "gateway_attempts_total", kind="primary", outcome="ok", **labels) == 1
+    assert _value(samples, "gateway_ttft_seconds_count", prompt_size="8k", **labels) == 1
+    assert _value(samples, "gateway_connect_seconds_count", provider="p1") == 1
+    assert _value(samples, "gateway_deployment_in_flight", **labels) == 1
+    assert _value(samples, "gateway_deployment_transitions_total", to="cooling", reason="overloaded", **labels) == 1
+
+
+def test_series_that_many_deployments_share_have_no_state() -> None:
+    metrics = Metrics(catalog(), open_providers=("p1",))
+    metrics.transition("p1/whatever", "cooling", "overloaded")
+    metrics.transition("gone", "cooling", "overloaded")
+    shown = {dict(labels)["deployment"] for name, labels in _samples(metrics) if name == "gateway_deployment_state"}
+    assert shown == {"p0/m0", "p1/m0"}
+
+
+def test_every_reason_that_is_documented_is_a_label() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "routing.md").read_text(encoding="utf-8")
+    rows = text.partition("| reason | means |")[2].partition("\n\n")[0]
+    reasons = set(re.findall(r"`(\w+)`(?=[^|]*\| )", rows))
+    assert {"order", "weighted", "trickle", "last_resort"} <= reasons
+    samples = _after(*(replace(RECORD, reason=reason) for reason in reasons))
+    for reason in reasons:
+        labels = {"model": "m0", "tier": "none", "provider": "p0", "reason": reason}
+        assert _value(samples, "gateway_route_decisions_total", **labels) == 1
+
+
+def test_a_second_try_at_the_same_place_is_no_fallback() -> None:
+    samples = _after(replace(RECORD, attempts=(FAILED, replace(ATTEMPT, kind="fallback"))))
+    assert _value(samples, "gateway_fallbacks_total", model="m0", reason="overloaded") is None
+    assert _value(samples, "gateway_attempts_total", at="p0/m0", kind="fallback", outcome="ok") == 1
 
 
 def test_an_alias_counts_under_the_name_it_stands_for() -> None:
