@@ -44,7 +44,7 @@ class Pool:
         except BaseException as error:
             if waiter.done() and not waiter.cancelled():
                 self.give_slot()  # it was handed over in the same moment
-            else:
+            elif waiter in self._waiters:  # `give_slot` may have come upon it before we did
                 self._waiters.remove(waiter)
             if isinstance(error, TimeoutError):
                 detail = f"has all {self._limit} connections of its max_parallel in use"

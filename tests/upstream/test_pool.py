@@ -160,3 +160,22 @@ def test_the_terminal_marker_frees_the_client_and_the_rest_is_drained_for_reuse(
 
     run(main())
     assert connections == 1
+
+
+def test_a_slot_that_comes_back_in_the_moment_after_its_waiter_gave_up_breaks_nothing() -> None:
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async def main() -> None:
+        async with upstream(handler, max_parallel=1) as (engine, provider):
+            first = await engine.open(provider, REQUEST, SOON)
+            waiting = asyncio.create_task(engine.open(provider, REQUEST, SOON))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            first.close()
+            (outcome,) = await asyncio.gather(waiting, return_exceptions=True)
+            assert isinstance(outcome, asyncio.CancelledError)
+            last = await engine.open(provider, REQUEST, Timeouts(pool_s=0.05))
+            last.close()
+
+    run(main())
