@@ -14,6 +14,10 @@ from gateway.core.types import Json
 UPLOAD_S = 120.0
 
 
+class ClientLeft(Exception):
+    """The client went before its request was complete: there is nothing to answer and nobody to tell."""
+
+
 class ByteBudget(Protocol):
     """Bytes of bodies that are kept, all requests together."""
 
@@ -42,7 +46,7 @@ class HeldBody:
 
 
 async def read_body(request: Request, held: HeldBody, limit: int) -> None:
-    """Fills `held`. Raises RequestError 413 over `limit`, 408 when it takes too long, 503 over the budget."""
+    """Fills `held`. Raises RequestError: 413 over `limit`, 408 when it takes too long, 503 over the budget."""
     declared = request.header(b"content-length")
     if declared is not None and declared.isdigit() and int(declared) > limit:
         raise _too_large(limit)
@@ -57,7 +61,7 @@ async def _receive(request: Request, held: HeldBody, limit: int) -> None:
     while True:
         message = await request.receive()
         if message["type"] == "http.disconnect":
-            raise asyncio.CancelledError
+            raise ClientLeft
         piece = message.get("body", b"")
         if len(held.data) + len(piece) > limit:
             raise _too_large(limit)

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from gateway.api.asgi import Request
-from gateway.api.body import HeldBody, parse_object, read_body
+from gateway.api.body import ClientLeft, HeldBody, parse_object, read_body
 from gateway.api.doors import presented_key
 from gateway.api.peer import Departure
 from gateway.api.services import Services
@@ -32,6 +32,8 @@ async def chat_completions(services: Services, request: Request, caller: Caller)
         held.data = bytearray()
         call = _call(services, request, caller, body, (started, size))
         await _dispatch(services, request, call)
+    except ClientLeft:
+        pass
     finally:
         held.release()
         services.streams.release()
@@ -88,7 +90,7 @@ def _check(request: Request, body: Json) -> None:
         raise _bad("messages", "must be a list with at least one message")
     if not all(isinstance(message, dict) for message in messages):
         raise _bad("messages", "must be a list of objects")
-    if body.get("stream") not in (None, True, False):
+    if not isinstance(body.get("stream"), bool | None):
         raise _bad("stream", "must be true or false")
     if not isinstance(body.get("stream_options"), dict | None):
         raise _bad("stream_options", "must be an object")

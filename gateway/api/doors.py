@@ -5,7 +5,6 @@ import binascii
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from gateway.api.asgi import Request
 from gateway.core.errors import RequestError
@@ -51,7 +50,7 @@ class Doors:
         origin = origin.rstrip("/").lower()
         if origin in self.origins or "*" in self.origins:
             return origin
-        if urlsplit(origin).netloc == (request.header(b"host") or "").lower():
+        if origin.partition("://")[2] == (request.header(b"host") or "").lower():
             return None
         raise _foreign(f"Origin {origin[:100]!r}")
 

@@ -40,7 +40,8 @@ class Names:
     def _made_up(self, name: str) -> Target | None:
         provider_name, slash, model = name.partition("/")
         provider = self._open.get(provider_name)
-        if not slash or not model or provider is None or len(name) > MAX_NAME:
+        # A name stands in logs, headers and records: what cannot be shown is no name.
+        if not slash or not model or provider is None or len(name) > MAX_NAME or not name.isprintable():
             return None
         target = self._made.get(name)
         if target is None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from gateway.api.asgi import Receive, Scope
@@ -11,6 +12,10 @@ from gateway.api.asgi import Receive, Scope
 MAX_HEAD = 64 * 1024
 # A connection that sends no complete head in this time is closed: idle sockets must not use the descriptors up.
 HEAD_S = 30.0
+# Requests sent ahead of the answers before them; with more than these the connection is not read until one is answered.
+MAX_AHEAD = 8
+# A client that takes not one byte of its answer in this time is given up.
+STALL_S = 120.0
 EXTENSION = "gateway.peer"
 
 
@@ -37,21 +42,31 @@ class Peer:
 
 
 class PeerProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol that reports a lost client without a task that waits for it, and bounds the head:
-    its size, and how long it takes.
+    """uvicorn's HTTP protocol that reports a lost client without a task that waits for it, bounds the head (its size,
+    and how long it takes), gives up a client that stopped reading, and declines offers to speak another protocol.
     """
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.peer = Peer()
         self._head_bytes = 0
-
+        self._stalled: asyncio.TimerHandle | None = None
         self._head_due: asyncio.TimerHandle | None = self.loop.call_later(HEAD_S, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._head_arrived()
+        self._flows()
         self.peer.leave()
+
+    def data_received(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            self._decline(data[offer.args[0] :])
+        except httptools.HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -70,7 +85,57 @@ class PeerProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._head_arrived()
-        super().on_headers_complete()
+        if not self.parser.should_upgrade():
+            super().on_headers_complete()
+            self._read_on()
+
+    def on_message_complete(self) -> None:
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
+            self._read_on()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_stall()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._flows()
+
+    def _read_on(self) -> None:
+        """uvicorn stops reading at a large body or a request sent ahead; unread, a socket does not tell who left."""
+        if len(self.pipeline) <= MAX_AHEAD:
+            self.flow.resume_reading()
+
+    def _decline(self, rest: bytes) -> None:
+        """Serves the request as if it had not offered another protocol (RFC 9110, section 7.8).
+
+        Java's HTTP client offers HTTP/2 with every request. The parser takes what follows for that protocol's bytes,
+        so another one is given the head without the offer.
+        """
+        method = self.parser.get_method()
+        if method == b"CONNECT":
+            self.send_400_response("Invalid HTTP request received.")
+            return
+        lines = [b"%b %b HTTP/1.1" % (method, self.url)]
+        lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
+        self.parser = httptools.HttpRequestParser(self)
+        self.data_received(b"\r\n".join(lines) + b"\r\n\r\n" + rest)
+
+    def _watch_stall(self) -> None:
+        self._flows()
+        self._stalled = self.loop.call_later(STALL_S, self._on_stall, self.transport.get_write_buffer_size())
+
+    def _on_stall(self, waiting: int) -> None:
+        if self.transport.get_write_buffer_size() < waiting:
+            self._watch_stall()
+        else:
+            self.transport.abort()
+
+    def _flows(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
 
     def send_400_response(self, msg: str) -> None:
         if self._head_bytes <= MAX_HEAD:

@@ -48,7 +48,9 @@ class Attempts:
         dialect = self._dialects[deployment.provider.dialect]
         deadlines = Deadlines(call, pulse, last=last)
         request, trial.dropped = outbound(call, deployment, dialect)
-        exchange = await self._engine.open(deployment.provider, request, call.target.timeouts)
+        limits = call.target.timeouts
+        longest_s = limits.pool_s + (deployment.provider.connect_s or limits.connect_s) + limits.tls_s
+        exchange = await deadlines.bound(self._engine.open(deployment.provider, request, limits), longest_s)
         trial.exchange = exchange
         await _head(exchange, deadlines)
         journey.count_sending(trial)

@@ -1,12 +1,17 @@
 """The moments an attempt may not pass, and the comments that keep a silent stream alive."""
 
+import asyncio
 import math
+from collections.abc import Awaitable
+from typing import TypeVar
 
 from gateway.core.clock import monotonic
 from gateway.core.errors import AttemptError
 from gateway.core.ports import Sink
 from gateway.core.types import Call, Timeouts
 from gateway.dispatch.answers import STREAM_HEADERS
+
+Opened = TypeVar("Opened")
 
 KEEP_ALIVE = b": keep-alive\n\n"
 
@@ -39,7 +44,10 @@ class Pulse:
 
 
 class Deadlines:
-    """Until when one attempt waits. Tokens move the limit on; comments and empty deltas do not."""
+    """Until when one attempt waits. Tokens move the limit on; comments and empty deltas do not.
+
+    `overdue`: the whole time was over when a client that does not read took its last piece.
+    """
 
     def __init__(self, call: Call, pulse: Pulse, *, last: bool) -> None:
         limits = call.target.timeouts
@@ -52,6 +60,8 @@ class Deadlines:
             self._first_s = math.inf
         self._total_at = math.inf if limits.total_s is None else call.started + limits.total_s
         self._token_at = math.inf
+        self._took_at = -math.inf
+        self.overdue = False
         self._code = "timeout_ttft"
         self._pulse = pulse
 
@@ -61,8 +71,28 @@ class Deadlines:
 
     def token(self, at: float) -> None:
         """A token arrived."""
-        self._token_at = at + self._idle_s
+        self._token_at = max(at, self._took_at) + self._idle_s
         self._code = "timeout_idle"
+
+    def took(self, now: float) -> None:
+        """The client, which had held us up, took what was sent: the provider's silence is counted from here on."""
+        self._took_at = now
+        self._token_at = max(self._token_at, now + self._idle_s)
+        self.overdue = now >= self._total_at
+
+    async def bound(self, opening: Awaitable[Opened], longest_s: float) -> Opened:
+        """Waits for a connection, which may take `longest_s`, no longer than the whole request may take.
+
+        Raises AttemptError `timeout_total`; nothing was sent, so the provider is not to blame.
+        """
+        left_s = self._total_at - monotonic()
+        if longest_s < left_s:
+            return await opening  # the usual case costs no timer
+        try:
+            async with asyncio.timeout(left_s):
+                return await opening
+        except TimeoutError:
+            raise AttemptError("timeout_total", "had no connection for it in time", ours=True) from None
 
     def until(self) -> float:
         """The next moment at which something has to be done."""

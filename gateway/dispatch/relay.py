@@ -57,6 +57,8 @@ class Relay:
         ended = False
         while not (ended or self._terminal or self.error):
             try:
+                if self._deadlines.overdue:  # the client was too slow, so the provider is not to blame
+                    raise AttemptError("timeout_total", ours=True)
                 got = await self._exchange.read(self._deadlines.until())
                 if got is None:
                     await self._deadlines.passed(may_beat=not self._framer.inside_event)
@@ -177,6 +179,7 @@ class Relay:
         ended = monotonic()
         if ended - began > 0.001:
             self._meter.blocked(ended - began)
+            self._deadlines.took(ended)
         self._pulse.put_off(ended)
 
     async def _conclude(self, sink: Sink, head: Callable[[], Headers]) -> None:

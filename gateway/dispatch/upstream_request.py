@@ -5,7 +5,9 @@ import json
 import orjson
 
 from gateway import __version__
+from gateway.core.errors import AttemptError
 from gateway.core.ports import Dialect, Outbound
+from gateway.core.reading import WireError
 from gateway.core.types import Call, Deployment, Json
 
 # Beta and version flags, and what OpenRouter shows as the calling app. Never a credential, cookie or forwarding header.
@@ -40,8 +42,16 @@ def _headers(call: Call, deployment: Deployment) -> dict[str, str]:
 
 
 def dumps(body: Json) -> bytes:
-    """JSON bytes. The slow way is for what clients really send and strict UTF-8 cannot hold: half of an emoji."""
+    """JSON bytes. The slow way is for what clients send and the fast one refuses: half of an emoji, deep nesting.
+
+    Raises AttemptError `bad_request` where the nesting is too deep for both.
+    """
     try:
         return orjson.dumps(body)
     except (TypeError, UnicodeEncodeError):
+        pass
+    try:
         return json.dumps(body, separators=(",", ":")).encode("ascii")
+    except RecursionError:
+        says = WireError("bad_request", "the request body is nested too deeply")
+        raise AttemptError(says.code, wire=says) from None

@@ -183,3 +183,48 @@ def test_a_hundred_abandoned_streams_leave_nothing_behind() -> None:
                     await asyncio.sleep(0.001)
 
     run(main())
+
+
+@pytest.mark.parametrize("size", [70_000, 300_000, 600_000, 900_000])
+def test_after_a_large_prompt(size: int) -> None:
+    async def main() -> None:
+        async with live(fast(ttft=30), timeouts=LONG) as gw:
+            client = await Client.ask(gw, user="x" * size)
+            await gw.sims[0].until(lambda stats: stats.requests == 1)
+            client.leave()
+            await gw.sims[0].until(lambda stats: stats.aborted == 1, 1.0)
+            await everything_given_back(gw)
+            assert last_record(gw).outcome == "cancelled"
+
+    run(main())
+
+
+def test_after_sending_a_further_request_ahead() -> None:
+    async def main() -> None:
+        async with live(fast(ttft=30), timeouts=LONG) as gw:
+            client = await Client.ask(gw)
+            await gw.sims[0].until(lambda stats: stats.requests == 1)
+            client.writer.write(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            await asyncio.sleep(0.05)
+            client.leave()
+            await gw.sims[0].until(lambda stats: stats.aborted == 1, 1.0)
+            await everything_given_back(gw)
+
+    run(main())
+
+
+def test_requests_sent_ahead_are_answered_in_their_order() -> None:
+    async def main() -> None:
+        async with live(fast()) as gw:
+            client = await Client.ask(gw, stream=False)
+            ahead = b"".join(b"GET /v1/models/%b HTTP/1.1\r\nhost: localhost\r\n\r\n" % name for name in (b"m", b"no"))
+            client.writer.write(ahead * 20)
+            got = b""
+            async with asyncio.timeout(5):
+                while got.count(b"HTTP/1.1 ") < 41:
+                    got += await client.reader.read(65536)
+            statuses = [int(part[:3]) for part in got.split(b"HTTP/1.1 ")[1:]]
+            assert statuses == [200, *[200, 404] * 20]
+            client.leave()
+
+    run(main())

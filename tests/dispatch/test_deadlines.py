@@ -1,5 +1,10 @@
 """The limits of an attempt over real sockets, and the comments that keep a silent stream alive."""
 
+import asyncio
+
+import pytest
+
+from gateway.core.clock import monotonic
 from gateway.core.types import Timeouts
 from gateway.simulator.faults import Silence, Stall
 from tests.dispatch.answered import QUICK, events_of, text_of
@@ -80,5 +85,23 @@ def test_comments_between_tokens_keep_the_client_and_not_the_idle_timer() -> Non
             response = await gw.post()
             assert ": keep-alive\n\n" in response.text
             assert events_of(response.text)[-1]["error"]["code"] == "timeout_idle"
+
+    run(main())
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_total_ends_the_wait_for_a_connection_too(stream: bool) -> None:
+    async def main() -> None:
+        limits = Timeouts(connect_s=2, pool_s=20, total_s=0.3)
+        async with live(fast(), fast(), provider={"max_parallel": 1}, timeouts=limits) as gw:
+            pool = gw.gateway.engine._pools["p0"]
+            await pool.take_slot(1)
+            async with asyncio.timeout(5):
+                response = await gw.post(stream=stream)
+            assert (response.status_code, response.json()["error"]["code"]) == (504, "timeout_total")
+            assert not pool._waiters
+            pool.give_slot()
+            deployment = gw.gateway.settings.catalog.deployments["p0/m"]
+            assert gw.gateway.health.health(deployment, monotonic()).state != "cooling"
 
     run(main())
