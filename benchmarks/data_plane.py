@@ -15,15 +15,17 @@ from benchmarks import kernel, report
 from benchmarks.mock import mock_upstream
 from benchmarks.native_build import BenchmarkError, Tools, build
 from benchmarks.peers import PEERS, Running, Setting
+from benchmarks.processes import end_tidily
 from benchmarks.rounds import WARM_UP, Round, Size, checked, measure
 
 QUICK = Size(streams=16, request_seconds=1, first_tokens=50)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the benchmark. 0: measured; 1: something went wrong."""
+    """Runs the benchmark. 0: measured; 1: something went wrong, or an answer was wrong."""
     options = _options(arguments)
     screen = Console(stderr=True)
+    end_tidily()
     size = QUICK if options.quick else Size()
     try:
         run = measured(options.peers, options.rounds, size, screen)

@@ -19,7 +19,7 @@ from benchmarks.load import Load, command, read_result
 from benchmarks.mock import MockUpstream, mock_upstream
 from benchmarks.native_build import BenchmarkError, build
 from benchmarks.peers import PEERS, Running, Setting
-from benchmarks.processes import stop
+from benchmarks.processes import end_tidily, stop
 from benchmarks.rounds import WARM_UP, checked
 
 POLL_S = 0.05
@@ -47,11 +47,6 @@ class Held:
     ended_whole: int
     leaving_s: float | None
     left_sockets: int
-
-    @property
-    def per_stream_bytes(self) -> float:
-        """Growth per open stream."""
-        return (self.open_bytes - self.idle_bytes) / self.streams
 
 
 def hold(program: Path, upstream: MockUpstream, peer: Running, streams: int) -> Held:
@@ -143,6 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
     options = parser.parse_args(arguments)
     screen = Console(stderr=True)
+    end_tidily()
     try:
         held = measured(options.peer, sorted(options.streams), screen)
     except BenchmarkError as error:
@@ -156,6 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _table(name: str, held: Sequence[Held]) -> Table:
     table = Table(title=f"{name}: resident memory and sockets with open streams")
+    # Memory is compared with the fresh process: a later count finds what an earlier one left to be used again.
     for heading in ("streams", "idle MB", "open MB", "KB a stream", "after MB", "sockets", "upstreams closed after"):
         table.add_column(heading, justify="right")
     for one in held:
@@ -163,7 +160,7 @@ def _table(name: str, held: Sequence[Held]) -> Table:
             str(one.streams),
             f"{one.idle_bytes / 1e6:.1f}",
             f"{one.open_bytes / 1e6:.1f}",
-            f"{one.per_stream_bytes / 1e3:.1f}",
+            f"{(one.open_bytes - held[0].idle_bytes) / one.streams / 1e3:.1f}",
             f"{one.after_bytes / 1e6:.1f}",
             f"{one.idle_sockets} → {one.open_sockets} → {one.after_sockets}; left {one.left_sockets}",
             "never" if one.leaving_s is None else f"{one.leaving_s:.2f} s",
