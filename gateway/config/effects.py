@@ -45,8 +45,10 @@ def _idle_settings(config: Config) -> Iterator[Finding]:
                 path: Path = ("providers", name, "failover_on", index)
                 yield path, f"has no effect: {status} moves on to the next deployment anyway"
     if config.server.host in ("0.0.0.0", "::") and not config.server.hosts:
-        says = "only loopback names are answered: list in server.hosts the names and addresses callers will use"
+        says = "only loopback names and this machine's own addresses are answered: list further names in server.hosts"
         yield ("server", "host"), says
+    if config.auth.admin_keys and not config.auth.keys:
+        yield ("auth", "admin_keys"), "has no effect: without auth.keys everybody may call and see every record"
     if config.server.allow_open and (config.auth.keys or is_loopback(config.server.host)):
         yield ("server", "allow_open"), "has no effect: the gateway is not open to a network"
 

@@ -38,12 +38,20 @@ def required(needs: Needs) -> frozenset[str]:
 
 
 def lacking(deployment: Deployment, needs: Needs, features: frozenset[str]) -> str | None:
-    """Why the deployment cannot serve such a call: `context`, the name of a feature, or None where it can."""
-    if deployment.context is not None and _tokens(deployment, needs) > deployment.context:
+    """Why it cannot serve such a call: `context`, `max_output`, the name of a feature; None where it can."""
+    answer = needs.max_tokens or 0
+    if deployment.context is not None and needs.prompt_tokens + answer > deployment.context:
         return "context"
+    if deployment.max_output is not None and answer > deployment.max_output:
+        return "max_output"
     if features and deployment.features is not None and not features <= deployment.features:
         return next(name for name in FEATURES if name in features and name not in deployment.features)
     return None
+
+
+def _limited(deployment: Deployment, features: frozenset[str]) -> bool:
+    """Whether there is anything to hold against the deployment: mostly not, and plans are many."""
+    return bool(features or deployment.context or deployment.max_output)
 
 
 def sift(
@@ -57,7 +65,7 @@ def sift(
         state = health.state
         if state == "disabled":
             dropped.append(Dropped(deployment, "disabled"))
-        elif (features or deployment.context) and (reason := lacking(deployment, needs, features)) is not None:
+        elif _limited(deployment, features) and (reason := lacking(deployment, needs, features)) is not None:
             dropped.append(Dropped(deployment, reason))
         elif state in _FIT:
             able.append(deployment)
@@ -69,10 +77,3 @@ def sift(
         else:
             sifted.resting.append((deployment, health))
     return sifted
-
-
-def _tokens(deployment: Deployment, needs: Needs) -> int:
-    answer = needs.max_tokens or 0
-    if deployment.max_output is not None:
-        answer = min(answer, deployment.max_output)
-    return needs.prompt_tokens + answer

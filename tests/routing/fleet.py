@@ -31,6 +31,7 @@ def deployment(
     *,
     weight: float = 1.0,
     context: int | None = None,
+    max_output: int | None = None,
     features: Iterable[str] | None = None,
     callers_key: bool = False,
 ) -> Deployment:
@@ -43,6 +44,7 @@ def deployment(
         upstream_model=model,
         weight=weight,
         context=context,
+        max_output=max_output,
         features=None if features is None else frozenset(features),
     )
 

@@ -74,6 +74,8 @@ def test_policy_alone_can_empty_a_plan() -> None:
         (Needs(prompt_tokens=1001), "context"),
         (Needs(prompt_tokens=900, max_tokens=101), "context"),
         (Needs(prompt_tokens=900, max_tokens=100), None),
+        (Needs(max_tokens=501), "max_output"),
+        (Needs(max_tokens=500), None),
         (Needs(tools=True), None),
         (Needs(vision=True), "vision"),
         (Needs(json_schema=True), "json_schema"),
@@ -81,7 +83,7 @@ def test_policy_alone_can_empty_a_plan() -> None:
     ],
 )
 def test_what_a_deployment_lacks_drops_it_and_says_what(needs: Needs, reason: str | None) -> None:
-    narrow = deployment("narrow/m", context=1000, features=["tools"])
+    narrow = deployment("narrow/m", context=1000, max_output=500, features=["tools"])
     made = plan([narrow, A], needs=needs)
     assert left_out(made) == ([] if reason is None else [("narrow/m", reason)])
     assert ("a/m" in dict(shown(made))) is True
