@@ -6,7 +6,7 @@ MAKEFLAGS += --no-builtin-rules
 
 VENV := .venv
 BIN := $(VENV)/bin
-CONFIG ?= gateway.yaml
+CONFIG ?=
 WORKERS ?= 2
 CLIENTS ?= ../shared/clients
 NAMES ?= openai-python opencode
@@ -21,8 +21,8 @@ help: ## this list
 demo: $(VENV)/.stamp-run ## a simulated fleet, the gateway in front of it, traffic, a live table
 	@$(BIN)/python -m gateway demo $(ARGS)
 
-run: $(VENV)/.stamp-run ## serve CONFIG (gateway.yaml), or the providers whose keys are in the environment
-	@$(BIN)/python -m gateway serve $$(if [ -f "$(CONFIG)" ]; then echo "-c $(CONFIG)"; fi) $(ARGS)
+run: $(VENV)/.stamp-run ## serve CONFIG, else gateway.yaml, else the providers whose keys are in the environment
+	@$(BIN)/python -m gateway serve $(if $(CONFIG),-c "$(CONFIG)") $(ARGS)
 
 test: $(VENV)/.stamp-dev ## the test suite
 	$(BIN)/python -m pytest tests -q -n $(WORKERS) -m "not llm" $(ARGS)

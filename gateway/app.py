@@ -52,8 +52,8 @@ class Settings:
     hosts: tuple[str, ...] = ()
     cors_origins: tuple[str, ...] = ()
     metrics_listen: tuple[str, int] | None = None
-    max_body: int = 32 * 1024**2
-    max_inflight_bytes: int = 1024**3
+    max_body: int = 32 * 10**6
+    max_inflight_bytes: int = 10**9
     max_streams: int = 2000
     drain_s: float = 300.0
     keepalive_after_s: float = 10.0
