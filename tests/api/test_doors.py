@@ -160,6 +160,17 @@ def test_a_preflight_is_answered_for_listed_origins_only() -> None:
     run(main())
 
 
+def test_a_listed_page_may_send_the_headers_it_asks_for() -> None:
+    async def main() -> None:
+        async with live(fast(), cors_origins=("https://app.example",)) as gw:
+            wanted = "authorization,content-type,x-gateway-task,x-stainless-os"
+            ask = {"access-control-request-method": "POST", "access-control-request-headers": wanted}
+            yes = await gw.client.options("/v1/chat/completions", headers={"origin": "https://app.example", **ask})
+            assert yes.headers["access-control-allow-headers"] == wanted
+
+    run(main())
+
+
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
 def test_a_form_cannot_post(kind: str) -> None:
     async def main() -> None:
