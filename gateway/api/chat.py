@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from gateway.api.asgi import Request
+from gateway.api.asgi import Request, respond_error
 from gateway.api.body import ClientLeft, HeldBody, parse_object, read_body
 from gateway.api.doors import presented_key
 from gateway.api.peer import Departure
@@ -12,6 +12,7 @@ from gateway.api.sink import AsgiSink
 from gateway.core.clock import monotonic
 from gateway.core.errors import RequestError
 from gateway.core.types import Call, Caller, Json
+from gateway.dispatch.answers import error_body, error_event
 
 # Routing wishes that this version does not act on. An ignored wish would be worse than a refused one.
 _UNSUPPORTED_FIELDS = ("provider", "models")
@@ -41,15 +42,27 @@ async def chat_completions(services: Services, request: Request, caller: Caller)
 
 async def _dispatch(services: Services, request: Request, call: Call) -> None:
     with Departure(request.scope, request.receive) as departure:
+        sink = AsgiSink(request.send)
         try:
-            await services.dispatcher.run(call, AsgiSink(request.send))
+            await services.dispatcher.run(call, sink)
         except asyncio.CancelledError:
-            if not departure.came:
-                raise
-            # The client left: that is an outcome, and it is in the record. The server need not hear of it.
+            # The client left, or the gateway stops: that is an outcome, and it is in the record. The server need not
+            # hear of it.
             task = asyncio.current_task()
             if task is not None:
                 task.uncancel()
+            if not departure.came:
+                await _tell_stop(request, call, sink)
+
+
+async def _tell_stop(request: Request, call: Call, sink: AsgiSink) -> None:
+    """The gateway stops before this request was done: an error, also inside a stream that has begun; no false end."""
+    stop = RequestError(503, "the gateway is shutting down", code="overloaded", retry_after_s=1.0)
+    if not sink.started:
+        await respond_error(request, stop)
+    elif call.stream:
+        await sink.write(error_event(error_body(stop.status, stop.message, code=stop.code)))
+        await sink.end()
 
 
 def _call(services: Services, request: Request, caller: Caller, body: Json, arrival: tuple[float, int]) -> Call:

@@ -15,6 +15,8 @@ from gateway.core.errors import ConfigError
 # Longer than clients keep their side open, so that the client is the one who closes.
 KEEP_ALIVE_S = 75
 BACKLOG = 2048
+# How long requests that a shutdown ends may take to say so.
+LAST_WORDS_S = 1.0
 
 
 class QuietServer(uvicorn.Server):
@@ -29,6 +31,15 @@ class QuietServer(uvicorn.Server):
         await super().startup(sockets)
         if self.on_ready is not None:
             self.on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """What still runs when the drain is over, or was cut short, is told so before its upstreams are closed."""
+        await super().shutdown(sockets)
+        running = list(self.server_state.tasks)
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.wait(running, timeout=LAST_WORDS_S)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
