@@ -19,6 +19,8 @@ MAX_ERROR_BODY = 256 * 1024
 MAX_ANSWER = 64 * 1024 * 1024
 # An error body that trickles in must not hold the next attempt up.
 ERROR_BODY_S = 2.0
+# Of configured headers; a shorter value is a word, and no text is to be mangled for it.
+SHORTEST_SECRET = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +186,12 @@ async def _whole(journey: Journey, trial: Trial, sink: Sink, dialect: Dialect, d
 
 
 def scrubbed(wire: WireError, provider: Provider) -> WireError:
-    """An upstream's words without the gateway's own credential, should they quote it."""
-    secret = provider.credential.value.rpartition(" ")[2]
-    if secret and wire.message and secret in wire.message:
-        wire.message = wire.message.replace(secret, "[key]")
+    """An upstream's words without the gateway's own credential or configured headers, should they quote them."""
+    secrets = [provider.credential.value.rpartition(" ")[2]]
+    secrets += [value for _, value in provider.headers if len(value) >= SHORTEST_SECRET]
+    for secret in secrets:
+        if secret and wire.message and secret in wire.message:
+            wire.message = wire.message.replace(secret, "[key]")
     return wire
 
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from gateway.core.types import Credential
 from gateway.simulator import Script
 from gateway.simulator.faults import (
     Buffered,
@@ -319,5 +320,22 @@ def test_fifty_at_once_all_get_their_own_answer() -> None:
             assert {len(text_of(response.text)) for response in responses} <= {150, 100}
             assert gw.gateway.services.streams.open == 0  # type: ignore[attr-defined]
             assert gw.gateway.services.bodies.held == 0  # type: ignore[attr-defined]
+
+    run(main())
+
+
+def test_an_upstream_that_quotes_our_key_or_headers_gives_neither_away() -> None:
+    async def main() -> None:
+        key, token = "sk-of-the-gateway", "token-of-the-team"
+        fault = Status(code=400, message=f"cannot read authorization: Bearer {key}, x-team-token: {token}")
+        provider = {
+            "credential": Credential("fixed", value=f"Bearer {key}"),
+            "headers": (("X-Team-Token", token), ("X-Short", "read")),
+        }
+        async with live(fast(faults=(fault,)), provider=provider) as gw:
+            response = await gw.post()
+            assert response.json()["error"]["message"] == (
+                "cannot read authorization: Bearer [key], x-team-token: [key]"
+            )
 
     run(main())
