@@ -100,6 +100,9 @@ class Relay:
         begun, self._begun = self._begun, event.partial
         if event.data is None:
             return self._judge_unread(event, at)
+        if event.data == b"" and event.name is None:
+            self._meter.comment()  # a sign of life, on which clients that expect JSON would crash
+            return b""
         reading = self._dialect.read_event(event.name, event.data)
         raw = event.raw
         if reading.bad and self.committed_at is None and not self._bears:
