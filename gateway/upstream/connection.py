@@ -219,6 +219,8 @@ class Connection(asyncio.Protocol):
         if self.complete:
             return
         self.status = self._parser.get_status_code()
+        if self.status < 100:
+            raise ValueError("no status of HTTP")  # ends the parsing: its body must not be read as the real answer's
         if self.status < 200:
             self.headers.clear()  # 100 Continue and its kind announce the real answer
             return

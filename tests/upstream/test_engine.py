@@ -77,6 +77,7 @@ def test_every_legal_framing_of_a_body_is_read(answer: bytes, body: bytes) -> No
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhi", "cut"),
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n", "cut"),
         (b"SSH-2.0-OpenSSH\r\n", "malformed"),
+        (b"HTTP/1.1 000 What\r\ncontent-length: 3\r\n\r\nabc" + OK, "malformed"),
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nhi\r\n", "malformed"),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nhi", "malformed"),
         (b"HTTP/1.1 200 OK\r\nx: " + b"y" * 70_000 + b"\r\n\r\n", "malformed"),
