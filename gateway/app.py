@@ -36,6 +36,10 @@ from gateway.upstream.engine import HttpEngine
 
 log = logging.getLogger("gateway")
 
+# How often a drain looks whether the last stream has ended, and how long the server waits for bytes on their way.
+DRAIN_LOOK_S = 0.05
+LAST_BYTES_S = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -190,7 +194,9 @@ class Listening:
         settings = gateway.settings
         self._gateway = gateway
         self._socket = bind(settings.host, settings.port)
-        self._server = make_server(gateway.application, settings.drain_s)
+        # The drain is ours (`stop`); the server itself only waits for the last bytes.
+        self._server = make_server(gateway.application, LAST_BYTES_S)
+        self._drained_by = 0.0
         self._apart: tuple[QuietServer, socket.socket] | None = None
         if settings.metrics_listen is not None:
             try:
@@ -207,13 +213,24 @@ class Listening:
         return port
 
     def stop(self) -> None:
-        """Readiness fails at once; streams finish within the drain timeout."""
+        """Readiness fails and new requests are refused at once; streams finish within the drain timeout.
+
+        The listener stays until then: a balancer reads `draining`, a client a 503 that says when to come back.
+        """
         self._gateway.services.readiness.ready = False
-        self._server.should_exit = True
+        self._drained_by = monotonic() + self._gateway.settings.drain_s
+        self._end_when_drained()
+
+    def _end_when_drained(self) -> None:
+        if self._gateway.services.streams.open and monotonic() < self._drained_by:
+            asyncio.get_running_loop().call_later(DRAIN_LOOK_S, self._end_when_drained)
+        else:
+            self._server.should_exit = True
 
     def force(self) -> None:
         """Ends now, streams or not."""
-        self.stop()
+        self._gateway.services.readiness.ready = False
+        self._server.should_exit = True
         self._server.force_exit = True
 
     async def run(self, on_ready: Callable[[], None]) -> None:

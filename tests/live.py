@@ -32,6 +32,7 @@ class Live:
     client: httpx.AsyncClient
     sims: list[SimulatedProvider]
     port: int
+    listening: Listening
 
     def chat(self, stream: bool = True, **fields: Any) -> dict[str, Any]:
         return {"model": "m", "messages": HELLO, "stream": stream, **fields}
@@ -110,7 +111,7 @@ async def live(
         client = await stack.enter_async_context(
             httpx.AsyncClient(base_url=f"http://127.0.0.1:{listening.port}", timeout=30, trust_env=False)
         )
-        yield Live(gateway, client, sims, listening.port)
+        yield Live(gateway, client, sims, listening.port, listening)
 
 
 def fast(**script: Any) -> Script:

@@ -106,7 +106,7 @@ def _find(path: str, *, metrics_here: bool) -> tuple[Route, str]:
         return _METRICS, ""
     if path.startswith(MODEL_PREFIX) and len(path) > len(MODEL_PREFIX):
         return _ONE_MODEL, path[len(MODEL_PREFIX) :]
-    known = ", ".join(sorted(ROUTES))
+    known = ", ".join(sorted([*ROUTES, METRICS_PATH, MODEL_PREFIX + "{id}"]))
     raise RequestError(404, f"there is no {path[:200]!r} here; known paths: {known}", code="not_found")
 
 

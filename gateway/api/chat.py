@@ -6,17 +6,23 @@ from typing import Any
 from gateway.api.asgi import Request, respond_error
 from gateway.api.body import ClientLeft, HeldBody, parse_object, read_body
 from gateway.api.doors import presented_key
+from gateway.api.names import MAX_NAME
 from gateway.api.peer import Departure
 from gateway.api.services import Services
 from gateway.api.sink import AsgiSink
-from gateway.core.clock import monotonic
+from gateway.core.clock import iso_utc, monotonic, utc_now
 from gateway.core.errors import RequestError
+from gateway.core.record import ClientView, GenerationRecord
 from gateway.core.types import Call, Caller, Json
 from gateway.dispatch.answers import error_body, error_event
 
 # Routing wishes that this version does not act on. An ignored wish would be worse than a refused one.
 _UNSUPPORTED_FIELDS = ("provider", "models")
-_UNSUPPORTED_HEADERS = (b"x-gateway-tier", b"x-gateway-strategy", b"x-gateway-timeout-ttft")
+_UNSUPPORTED_HEADERS = (b"x-gateway-tier", b"x-gateway-strategy", b"x-gateway-timeout-ttft", b"x-gateway-meter")
+
+SURFACE = "chat.completions"
+# The record's word for a refusal; everything else is a bad request.
+_REFUSALS = {403: "auth", 404: "not_found", 503: "overloaded"}
 
 _MAX_LABEL = 128
 
@@ -24,20 +30,48 @@ _MAX_LABEL = 128
 async def chat_completions(services: Services, request: Request, caller: Caller) -> None:
     """OpenAI's chat completions, streaming and not."""
     started = monotonic()
-    services.streams.acquire()
-    held = HeldBody(services.bodies)
+    body: Json = {}
     try:
-        await read_body(request, held, services.max_body)
-        body = parse_object(held.data)
-        size = len(held.data)
-        held.data = bytearray()
-        call = _call(services, request, caller, body, (started, size))
-        await _dispatch(services, request, call)
-    except ClientLeft:
-        pass
-    finally:
-        held.release()
-        services.streams.release()
+        _enter(services)
+        held = HeldBody(services.bodies)
+        try:
+            await read_body(request, held, services.max_body)
+            body = parse_object(held.data)
+            size = len(held.data)
+            held.data = bytearray()
+            call = _call(services, request, caller, body, (started, size))
+            await _dispatch(services, request, call)
+        except ClientLeft:
+            pass
+        finally:
+            held.release()
+            services.streams.release()
+    except RequestError as error:
+        services.dispatcher.refused(_refusal(request, caller, body, error, monotonic() - started))
+        raise
+
+
+def _enter(services: Services) -> None:
+    """Takes a place among the requests in flight. Raises RequestError 503."""
+    if not services.readiness.ready:
+        raise RequestError(503, "the gateway is shutting down", code="overloaded", retry_after_s=1.0)
+    services.streams.acquire()
+
+
+def _refusal(request: Request, caller: Caller, body: Json, error: RequestError, duration_s: float) -> GenerationRecord:
+    """The record of a request that never came to an attempt."""
+    return GenerationRecord(
+        id=request.id,
+        created=iso_utc(utc_now()),
+        surface=SURFACE,
+        stream=body.get("stream") is True,
+        requested_model=str(body.get("model", ""))[:MAX_NAME],
+        outcome="error",
+        error=_REFUSALS.get(error.status, "bad_request"),
+        client_request_id=_label(request, b"x-request-id"),
+        key=caller.name,
+        client=ClientView(duration_ms=duration_s * 1000),
+    )
 
 
 async def _dispatch(services: Services, request: Request, call: Call) -> None:
@@ -71,7 +105,7 @@ def _call(services: Services, request: Request, caller: Caller, body: Json, arri
     _check(request, body)
     return Call(
         id=request.id,
-        surface="chat.completions",
+        surface=SURFACE,
         path=request.path,
         body=body,
         stream=body.get("stream") is True,

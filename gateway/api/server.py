@@ -66,6 +66,7 @@ def make_server(app: App, drain_s: float) -> QuietServer:
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(1, round(drain_s)),
     )

@@ -15,6 +15,9 @@ from gateway.dispatch.dispatcher import Dispatcher
 class StreamLimit(Protocol):
     """Requests in flight."""
 
+    @property
+    def open(self) -> int: ...
+
     def acquire(self) -> None:
         """Raises RequestError 503 with Retry-After when the limit is reached."""
 

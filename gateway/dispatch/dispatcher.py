@@ -10,6 +10,7 @@ from typing import Protocol
 from gateway.core.clock import monotonic
 from gateway.core.errors import AttemptError, RequestError
 from gateway.core.ports import HealthBook, Listener, Planner, Sink
+from gateway.core.record import GenerationRecord
 from gateway.core.types import Call, Candidate, Plan
 from gateway.dispatch.answers import (
     Headers,
@@ -83,6 +84,11 @@ class Dispatcher:
             record = journey.record(now)
             for listener in self.listeners:
                 listener.record(record)
+
+    def refused(self, record: GenerationRecord) -> None:
+        """A request was refused before it became a call; it is counted and kept all the same."""
+        for listener in self.listeners:
+            listener.record(record)
 
     async def _drive(self, journey: Journey, verdicts: Verdicts, sink: Sink) -> None:
         plan = self.planner.plan(journey.call, monotonic())

@@ -11,6 +11,7 @@ from gateway.api.body import parse_object
 from gateway.core.types import Timeouts
 from gateway.dispatch.upstream_request import dumps
 from gateway.simulator.faults import Silence
+from tests.api.callers import ALICE, bearer, ring
 from tests.live import HELLO, fast, live, run
 
 BAD_BODIES: list[tuple[Any, int, str | None, str]] = [
@@ -237,16 +238,34 @@ def test_metrics_can_be_served_apart() -> None:
     run(main())
 
 
+def test_a_refused_request_leaves_a_record_and_counts() -> None:
+    async def main() -> None:
+        async with live(fast(), keys=ring()) as gw:
+            refused = await gw.client.post(
+                "/v1/chat/completions", json={"model": "nobody", "messages": HELLO}, headers=bearer(ALICE)
+            )
+            record = await gw.record(refused)
+            assert (record.outcome, record.error, record.requested_model) == ("error", "not_found", "nobody")
+            assert (record.key, record.attempts, record.deployment) == ("alice", (), None)
+            url = f"/v1/generation?id={record.id}"
+            assert (await gw.client.get(url, headers=bearer(ALICE))).status_code == 200
+            metrics = (await gw.client.get("/metrics", headers=bearer(ALICE))).text
+            assert 'gateway_requests_total{model="other",tier="none",outcome="error"} 1' in metrics
+
+    run(main())
+
+
 def test_a_drain_fails_readiness_at_once_and_lets_streams_finish() -> None:
     async def main() -> None:
         async with live(fast(tps=100, output_tokens=40), drain_s=10.0) as gw:
             async with gw.client.stream("POST", "/v1/chat/completions", json=gw.chat()) as response:
                 pieces = response.aiter_text()
                 await anext(pieces)
-                gw.gateway.services.readiness.ready = False
-                probe = httpx.AsyncClient(base_url=f"http://127.0.0.1:{gw.port}", trust_env=False)
-                assert (await probe.get("/readyz")).status_code == 503
-                await probe.aclose()
+                gw.listening.stop()
+                async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{gw.port}", trust_env=False) as newcomer:
+                    assert (await newcomer.get("/readyz")).json() == {"status": "draining"}
+                    refused = await newcomer.post("/v1/chat/completions", json=gw.chat())
+                    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
                 text = "".join([piece async for piece in pieces])
             assert text.endswith("data: [DONE]\n\n")
 
