@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import sys
@@ -46,6 +47,9 @@ def run(args: argparse.Namespace) -> int:
         print(f"warning: {warning}", file=sys.stderr)
     gateway = assemble(_settings(found.config, args))
     raise_file_limit()
+    # What was made at the start lives as long as the process: later collections need not walk it.
+    gc.collect()
+    gc.freeze()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(gateway, lambda listening: _announce(gateway, listening, found)))
     return 0
