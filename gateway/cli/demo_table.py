@@ -28,6 +28,8 @@ class Tally:
         self.broken_before_token = 0
 
     def record(self, record: GenerationRecord) -> None:
+        if not record.attempts:
+            return  # refused, as while the demo ends: no provider was asked
         self.outcomes[record.outcome] += 1
         self.moved_on += len(record.attempts) > 1 and record.outcome == "ok"
         self.broken_before_token += record.outcome == "error" and record.client.ttft_ms is None
