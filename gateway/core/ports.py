@@ -1,12 +1,13 @@
 """The seams: what each part may ask of another, as Protocols. Features meet here, never by importing each other."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from gateway.core.reading import Reading, WireError
 from gateway.core.record import GenerationRecord, Measurement
-from gateway.core.types import Call, Deployment, Health, Json, Plan, Provider, SpeedEvidence, Timeouts
+from gateway.core.speed import SpeedReport, WindowReport
+from gateway.core.types import Call, Deployment, Health, Json, Plan, Progress, Provider, Quirks, SpeedEvidence, Timeouts
 
 
 class Listener(Protocol):
@@ -88,16 +89,23 @@ class Engine(Protocol):
     async def close(self) -> None: ...
 
 
+ReadEvent = Callable[[bytes | None, bytes], Reading]
+
+
 class Dialect(Protocol):
-    """A wire format, as pure functions."""
+    """A wire format, as pure functions. `framing` says how its stream is cut into events: `sse`, `ndjson`, `aws`."""
 
     name: str
+    framing: str
 
     def request(self, call: Call, deployment: Deployment) -> tuple[str, Json, tuple[str, ...]]:
         """The path below the base URL, the body to send, and the names of parameters that were dropped."""
 
     def read_event(self, name: bytes | None, payload: bytes) -> Reading:
         """One server-sent event: its `event:` name and joined data (bare JSON lines come as data too). Never raises."""
+
+    def reader(self, quirks: Quirks) -> ReadEvent:
+        """What reads the events of one stream: `read_event` itself, or one that remembers what this stream needs."""
 
     def read_body(self, payload: bytes) -> Reading:
         """A whole, non-streamed answer with status 200. Never raises; `bad` where it is no JSON object."""
@@ -120,7 +128,18 @@ class StreamMeter(Protocol):
 
     def blocked(self, seconds: float) -> None: ...
 
+    def progress(self, now: float) -> Progress:
+        """How far the stream is, while it runs. Changes nothing."""
+
     def finish(self, outcome: str, at: float) -> Measurement: ...
+
+
+class RunningStreams(Protocol):
+    """Looks at streams while they run. Every `began` is followed by one `ended`, before the request is recorded."""
+
+    def began(self, deployment_id: str, meter: StreamMeter) -> None: ...
+
+    def ended(self, deployment_id: str, meter: StreamMeter) -> None: ...
 
 
 class Planner(Protocol):
@@ -157,3 +176,38 @@ class SpeedEvidenceSource(Protocol):
 
     def freeze(self, deployment_id: str, frozen: bool) -> None:
         """While frozen the baseline learns nothing: a sag must not become the new normal."""
+
+
+class SpeedReports(Protocol):
+    """The statistics as people and APIs read them."""
+
+    def report(self, deployment_id: str, now: float) -> SpeedReport:
+        """Everything, with the windows 5m, 1h, 24h and 7d. An empty report for a deployment never heard of."""
+
+    def window(self, deployment_id: str, seconds: float, now: float) -> WindowReport:
+        """The last so many seconds (to one slot)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """The statistics of one deployment in one hour. `hour` counts from the Unix epoch; `payload` is the book's own."""
+
+    deployment_id: str
+    hour: int
+    payload: bytes
+
+
+class Remembered(Protocol):
+    """Statistics that are to outlive the process. `wall_offset_s` is wall-clock seconds less monotonic seconds."""
+
+    def changed_hours(self, wall_offset_s: float, now: float) -> Sequence[Hour]:
+        """The hours that changed since this was last asked, each whole: a later one replaces an earlier one."""
+
+    def learnt(self, wall_offset_s: float, now: float) -> Mapping[str, bytes]:
+        """What was learnt of each deployment: baseline, TTFT line, characters per token."""
+
+    def restore(self, hours: Iterable[Hour], learnt: Mapping[str, bytes], wall_offset_s: float, now: float) -> None:
+        """Takes up what an earlier process left. Hours of one deployment may come several times: they add up.
+
+        What cannot be read is left out, never raised.
+        """

@@ -9,6 +9,8 @@ class Usage:
 
     `reasoning` None: not known (also for a 0 beside streamed reasoning, which the meter decides).
     `predicted`: tokens of a predicted output, accepted or rejected: they make the rate of the sample meaningless.
+    A later usage of the same stream replaces the fields it has and leaves those it does not have (Anthropic tells the
+    prompt at the start and the output at the end).
     """
 
     input: int | None = None
@@ -40,6 +42,9 @@ class Reading:
     `terminal`: the dialect's end marker (`[DONE]`). `bad`: the frame could not be decoded.
     `tool_calls_whole`: complete tool calls delivered in this one event.
     `summarised`: the reasoning is said to be a summary: what is billed is not what is streamed.
+    `restart`: a generation begins (`message_start`, `response.created`); a second one in a stream is a splice.
+    `serving_model`: another model took over in mid-stream and serves from here on.
+    `ping`: a sign of life that is an event of its own; it bears nothing.
     """
 
     content: int = 0
@@ -60,3 +65,6 @@ class Reading:
     tier: str | None = None
     response_id: str | None = None
     server_clock: dict[str, float] | None = None
+    restart: bool = False
+    serving_model: str | None = None
+    ping: bool = False

@@ -86,6 +86,7 @@ class Measurement:
     served_model: str | None = None
     served_tier: str | None = None
     server_clock: dict[str, float] | None = None
+    splice: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +160,11 @@ class GenerationRecord:
     feedback: dict[str, Any] | None = None
     # Gaps between token-bearing reads, seconds: feeds the gap histogram, not part of the JSON.
     gaps_s: tuple[float, ...] = ()
+    # Attempts under way at its deployment when the committed one began, itself included: for the load bins.
+    in_flight: int | None = None
 
 
-_HIDDEN = frozenset({"gaps_s"})
+_HIDDEN = frozenset({"gaps_s", "in_flight"})
 
 
 def as_json(value: Any) -> Any:

@@ -208,6 +208,23 @@ class SpeedEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """A running stream so far. Seconds count from the attempt's t0.
+
+    `first_token_s` None: no token yet, so `elapsed_s` is a lower bound of its TTFT. `tps` is estimated from characters,
+    over the time since the first token without the time the client kept us waiting; None while that says nothing.
+    `tokens` is how many of them are estimated to have come. `resting`: hidden thinking or a tool call that is held back
+    may be under way, so that silence says nothing of speed.
+    """
+
+    elapsed_s: float
+    first_token_s: float | None = None
+    tokens: float = 0.0
+    tps: float | None = None
+    resting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SpeedView:
     """Quantiles over the speed window, for tables. None under one sample."""
 

@@ -74,7 +74,7 @@ class Attempts:
         provider = trial.candidate.deployment.provider
         dialect = self._dialects[provider.dialect]
         await _check_stream(exchange, dialect, deadlines, provider)
-        relay = Relay(exchange, meter, dialect, deadlines, pulse)
+        relay = Relay(exchange, meter, dialect.reader(provider.quirks), deadlines, pulse)
         tried = len(journey.attempts) + 1
 
         def head() -> list[tuple[bytes, bytes]]:

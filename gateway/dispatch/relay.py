@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from gateway.core.clock import monotonic
 from gateway.core.errors import AttemptError
-from gateway.core.ports import Dialect, Exchange, Sink, StreamMeter
+from gateway.core.ports import Exchange, ReadEvent, Sink, StreamMeter
 from gateway.core.reading import Reading
 from gateway.dispatch.answers import Headers
 from gateway.dispatch.deadlines import Deadlines, Pulse
@@ -31,11 +31,11 @@ class Relay:
     """
 
     def __init__(
-        self, exchange: Exchange, meter: StreamMeter, dialect: Dialect, deadlines: Deadlines, pulse: Pulse
+        self, exchange: Exchange, meter: StreamMeter, read_event: ReadEvent, deadlines: Deadlines, pulse: Pulse
     ) -> None:
         self._exchange = exchange
         self._meter = meter
-        self._dialect = dialect
+        self._read_event = read_event
         self._deadlines = deadlines
         self._pulse = pulse
         self._framer = Framer()
@@ -103,7 +103,7 @@ class Relay:
         if event.data == b"" and event.name is None:
             self._meter.comment()  # a sign of life, on which clients that expect JSON would crash
             return b""
-        reading = self._dialect.read_event(event.name, event.data)
+        reading = self._read_event(event.name, event.data)
         raw = event.raw
         if reading.bad and self.committed_at is None and not self._bears:
             if event.unterminated:

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from gateway.core.reading import Reading, Usage
 from gateway.core.record import Chars, Measurement, Speed, StreamEvents, Timing, Tokens
-from gateway.metering.quality import QUICK_GAP_S, Facts, Span
+from gateway.core.types import Progress
+from gateway.metering.quality import MIN_WINDOW_S, QUICK_GAP_S, Facts, Span
 from gateway.metering.rates import judge_speed
 
 # Gaps kept for the histogram, 4 bytes each. Of a longer stream the rest shows in max_gap and stalls only.
@@ -216,6 +217,22 @@ class Meter:
             self._answer_reads += 1
             if answer > self._answer_largest:
                 self._answer_largest = answer
+
+    def progress(self, now: float) -> Progress:
+        """How far the stream is."""
+        first = self.first_token
+        if first is None:
+            return Progress(now - self._t0)
+        chars = self._content + self._reasoning + self._tool
+        chars_per_token = self._estimates[0]
+        window_s = now - first - self._window_blocked_s - self._unbooked_s
+        after = chars - (self._first_chars or self._read_chars)
+        return Progress(
+            elapsed_s=now - self._t0,
+            first_token_s=first - self._t0,
+            tokens=chars / chars_per_token,
+            tps=after / chars_per_token / window_s if window_s > MIN_WINDOW_S else None,
+        )
 
     def finish(self, outcome: str, at: float) -> Measurement:
         """What was measured; `outcome` is `ok`, `error`, `truncated` or `cancelled`. Call it once, at the end."""
