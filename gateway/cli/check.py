@@ -15,9 +15,12 @@ from gateway.config.load import Inspection, find, inspect, locate
 from gateway.config.resolve import catalog, open_providers
 from gateway.config.schema import Config
 from gateway.core.errors import ConfigError
+from gateway.telemetry.metrics import Metrics
 
 # A table that is piped somewhere has no terminal to fit into.
 _PIPED_WIDTH = 240
+# Time series that one scrape should carry at most.
+MAX_SERIES = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +85,22 @@ def _rows(config: Config) -> Iterator[Row]:
         yield Row(f"{provider}/*", "any model", f"{provider}/*", provider, "*", False)
 
 
+def _warnings(inspection: Inspection) -> Iterator[str]:
+    """Those of the file, and what it would come to as a whole."""
+    yield from inspection.warnings
+    if inspection.config is not None:
+        series = Metrics(catalog(inspection.config), open_providers=open_providers(inspection.config)).series
+        if series > MAX_SERIES:
+            yield f"/metrics has {series:,} time series from the start; over {MAX_SERIES:,} a scrape is heavy (docs/metrics.md)"
+
+
 def _as_json(inspection: Inspection, rows: list[Row]) -> dict[str, object]:
     return {
         "ok": not inspection.problems,
         "source": inspection.source,
         "problems": list(inspection.problems),
         "missing_secrets": list(inspection.missing),
-        "warnings": list(inspection.warnings),
+        "warnings": list(_warnings(inspection)),
         "deployments": [asdict(row) for row in rows],
     }
 
@@ -101,7 +113,7 @@ def _print(inspection: Inspection, rows: list[Row]) -> None:
         _print_table(rows)
     if inspection.missing:
         print(f"missing secrets: {', '.join(inspection.missing)}")
-    for warning in inspection.warnings:
+    for warning in _warnings(inspection):
         print(f"warning: {warning}")
     count = len(inspection.problems)
     print(f"{count} problem{'' if count == 1 else 's'}" if count else "ok")

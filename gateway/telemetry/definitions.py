@@ -77,6 +77,9 @@ SPEED = (
     _histogram(
         "gateway_output_tokens_per_second", _DEPLOYMENT, SPEED_TPS, "Output speed of streams whose reading is sound."
     ),
+    _counter(
+        "gateway_server_clock_samples_total", _DEPLOYMENT, "Speeds among them that are by the provider's own clock."
+    ),
     _histogram("gateway_output_chars_per_second", _DEPLOYMENT, CHARS_PER_S, "The same in characters."),
     _histogram("gateway_time_per_output_token_seconds", _DEPLOYMENT, GAP_S, "The inverse of the output speed."),
     _histogram("gateway_gap_seconds", _DEPLOYMENT, GAP_S, "Gaps between reads that bear tokens."),
@@ -95,9 +98,30 @@ STATE = (
     _gauge("gateway_deployment_in_flight", _DEPLOYMENT, "Attempts under way."),
     _counter("gateway_deployment_transitions_total", (*_DEPLOYMENT, "to", "reason"), "Changes of state."),
 )
+# Figures of the statistics as they stand at the scrape: no line where there is nothing to say.
+FIGURES = (
+    _gauge(
+        "gateway_deployment_speed_tokens_per_second",
+        (*_DEPLOYMENT, "stat"),
+        "Output speed: quantiles of five minutes, the estimate's bounds, and what is usual.",
+    ),
+    _gauge(
+        "gateway_deployment_ttft_seconds",
+        (*_DEPLOYMENT, "stat"),
+        "Time to first token: quantiles of five minutes, and what a prompt of 1,000 tokens should take.",
+    ),
+    _gauge("gateway_deployment_effective_samples", _DEPLOYMENT, "Speed samples behind the estimate, by weight."),
+    _gauge("gateway_server_clock_decode_ratio", _DEPLOYMENT, "Our output speed over the provider's own figure."),
+    _gauge(
+        "gateway_server_clock_ttft_difference_seconds",
+        _DEPLOYMENT,
+        "Our time to first token less the provider's own: the way there and back.",
+    ),
+    _gauge("gateway_token_estimate_ratio", _DEPLOYMENT, "Tokens estimated from characters over tokens billed."),
+)
 PROCESS = (
     _histogram("gateway_event_loop_lag_seconds", (), OVERHEAD_S, "How late the event loop woke a timer."),
     _gauge("gateway_build_info", ("version", "python"), "Always 1."),
 )
 
-DEFINITIONS: tuple[Definition, ...] = (*REQUESTS, *ATTEMPTS, *SPEED, *STATE, *PROCESS)
+DEFINITIONS: tuple[Definition, ...] = (*REQUESTS, *ATTEMPTS, *SPEED, *STATE, *FIGURES, *PROCESS)

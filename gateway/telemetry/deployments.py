@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from gateway.core.record import AttemptRecord, GenerationRecord, Tokens
 from gateway.telemetry.labels import (
     KINDS,
-    LARGEST_PROMPT,
-    PROMPT_SIZES,
     QUALITIES,
     STATES,
     TOKEN_SOURCES,
     TOKEN_TYPES,
     TRANSITION_REASONS,
+    USUAL_PROMPTS,
     ending,
     one_of,
     prompt_size,
@@ -26,6 +25,7 @@ class DeploymentSeries:
         self._labels = labels = (provider, model, deployment)
         self._attempts = registry.scalar("gateway_attempts_total")
         self._ttft = registry.histogram("gateway_ttft_seconds")
+        self._by_server = registry.scalar("gateway_server_clock_samples_total")
         self._samples = registry.scalar("gateway_speed_samples_total")
         self._tokens = registry.scalar("gateway_tokens_total")
         self._transitions = registry.scalar("gateway_deployment_transitions_total")
@@ -50,7 +50,7 @@ class DeploymentSeries:
         """
         for kind in ("primary", "fallback"):
             self._attempts.child(*self._labels, kind, "ok")
-        for size in (*(name for _, name in PROMPT_SIZES), LARGEST_PROMPT):
+        for size in USUAL_PROMPTS:
             self._ttft.child(*self._labels, size)
         self._samples.child(*self._labels, "ok")
         for kind in TOKEN_TYPES:
@@ -88,7 +88,10 @@ class DeploymentSeries:
         self._count_tokens(record.tokens)
         if speed.quality is not None:
             self._samples.child(*self._labels, one_of(speed.quality, QUALITIES)).inc()
-        if speed.quality == "ok":
+        if speed.source == "server":
+            self._by_server.child(*self._labels).inc()
+        # The same samples as in the speed book, so that a histogram and /v1/speed tell of the same streams.
+        if speed.quality == "ok" or speed.source == "server":
             self._observe_speed(speed.output_tps, speed.chars_per_s, speed.tpot_ms)
 
     def _observe_speed(self, tps: float | None, chars_per_s: float | None, tpot_ms: float | None) -> None:

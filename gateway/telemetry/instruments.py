@@ -5,6 +5,7 @@ Not safe across threads, and need not be: every instrument belongs to the event 
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from math import isfinite, isnan, nan
 from typing import Protocol
 
 from gateway.telemetry.render import family_head, histogram_prefixes, number, series_prefix
@@ -14,6 +15,10 @@ Labels = tuple[str, ...]
 
 class Series(Protocol):
     """One combination of labels."""
+
+    @property
+    def lines(self) -> int:
+        """How many lines it has where it has any: time series to Prometheus."""
 
     def text(self) -> str:
         """Its lines in the exposition."""
@@ -34,6 +39,7 @@ class Scalar:
     """One number that is added to or set: a series of a counter or of a gauge."""
 
     __slots__ = ("_prefix", "_rendered", "_rendered_value", "value")
+    lines = 1
 
     def __init__(self, prefix: str) -> None:
         self.value = 0.0
@@ -50,11 +56,16 @@ class Scalar:
     def set(self, value: float) -> None:
         self.value = value
 
+    def show(self, value: float | None) -> None:
+        """A figure that may be missing: None, and what is no number, has no line until there is a value again."""
+        self.value = nan if value is None or not isfinite(value) else value
+
     def text(self) -> str:
         """The line, kept until the value changes."""
-        if self.value != self._rendered_value:
-            self._rendered_value = self.value
-            self._rendered = f"{self._prefix}{number(self.value)}\n"
+        value = self.value
+        if value != self._rendered_value:
+            self._rendered_value = value
+            self._rendered = "" if isnan(value) else f"{self._prefix}{number(value)}\n"
         return self._rendered
 
 
@@ -70,6 +81,10 @@ class Buckets:
         self._prefixes = prefixes
         self._rendered_counts: list[int] = []
         self._rendered = ""
+
+    @property
+    def lines(self) -> int:
+        return len(self._prefixes)
 
     def observe(self, value: float) -> None:
         self._counts[bisect_left(self._bounds, value)] += 1

@@ -31,8 +31,14 @@ TRANSITION_REASONS = frozenset(
 # What an attempt can end with besides `ok` and a failure code.
 _ENDINGS = frozenset({"ok", "cancelled", "truncated", "lost", "failed", *FAILURES})
 
+SPEED_STATS = ("p50", "floor", "baseline", "lower", "upper")
+TTFT_STATS = ("p50", "p90", "predicted_1k")
+
 PROMPT_SIZES = ((2_000, "2k"), (8_000, "8k"), (32_000, "32k"), (128_000, "128k"))
 LARGEST_PROMPT = "more"
+# Every deployment sees these. A histogram for each rarer size would be a sixth of all series, for prompts that most
+# deployments never get or cannot take.
+USUAL_PROMPTS = ("2k", "8k", "32k")
 UNKNOWN_PROMPT = "unknown"
 
 

@@ -5,14 +5,20 @@ import platform
 from collections.abc import Callable, Iterable, Iterator
 
 from gateway import __version__
+from gateway.core.clock import monotonic
+from gateway.core.ports import Clock
 from gateway.core.record import AttemptRecord, GenerationRecord
 from gateway.core.types import Catalog, Deployment, Target
 from gateway.telemetry.definitions import DEFINITIONS
 from gateway.telemetry.deployments import DeploymentSeries
+from gateway.telemetry.figures import DeploymentFigures, SpeedStatistics
 from gateway.telemetry.labels import NO_TIER, OTHER, OUTCOMES, REASONS, TRANSITION_REASONS, one_of
 from gateway.telemetry.process import ProcessMetrics
-from gateway.telemetry.registry import Registry
+from gateway.telemetry.registry import SLICE_S, Registry, paused_every
 from gateway.telemetry.render import CONTENT_TYPE
+
+# Statistics move with requests, and reading them costs: two scrapers share one reading.
+FIGURES_FOR_S = 5.0
 
 
 class Metrics:
@@ -30,6 +36,9 @@ class Metrics:
         self._catalog = catalog
         self._tiers = frozenset(tiers)
         self._state_of: Callable[[Deployment], str] | None = None
+        self._book: SpeedStatistics | None = None
+        self._clock: Clock = monotonic
+        self._figures_until = 0.0
         self._requests = registry.scalar("gateway_requests_total")
         self._in_flight = registry.scalar("gateway_requests_in_flight")
         self._duration = registry.histogram("gateway_request_duration_seconds")
@@ -40,6 +49,7 @@ class Metrics:
         self._loop_lag = registry.histogram("gateway_event_loop_lag_seconds").child()
         self._providers = frozenset(catalog.providers)
         self._deployments = {entry.id: _series(registry, entry) for entry in catalog.deployments.values()}
+        self._figures = [_figures(registry, entry) for entry in catalog.deployments.values()]
         self._open = {name: DeploymentSeries(registry, name, OTHER, OTHER) for name in open_providers}
         self._other = DeploymentSeries(registry, OTHER, OTHER, OTHER)
         self._make_children()
@@ -85,6 +95,17 @@ class Metrics:
         """Asks for every deployment's state at each scrape: a cooldown ends without anybody being told."""
         self._state_of = state_of
 
+    def watch_speeds(self, book: SpeedStatistics, clock: Clock = monotonic) -> None:
+        """Shows every deployment's statistics, read anew at a scrape that is five seconds after the last reading."""
+        self._book = book
+        self._clock = clock
+        self._figures_until = 0.0
+
+    @property
+    def series(self) -> int:
+        """Time series that a scrape has before the first request, and with every figure known."""
+        return self._registry.series
+
     def loop_lag(self, seconds: float) -> None:
         """How late the event loop was."""
         self._loop_lag.observe(seconds)
@@ -127,12 +148,25 @@ class Metrics:
         return b"".join(pieces)
 
     def _pieces(self) -> Iterator[bytes]:
-        if self._state_of is not None:
-            for entry in self._catalog.deployments.values():
-                self._deployments[entry.id].show_state(self._state_of(entry))
+        """Pieces that each take about 2 ms to make; one may be empty."""
+        for _ in paused_every(SLICE_S, self._refreshed()):
+            yield b""
         for text in self._registry.slices():
             yield text.encode()
         yield self._process.render()
+
+    def _refreshed(self) -> Iterator[None]:
+        """Brings the gauges that are asked for at a scrape up to date, one deployment a step."""
+        if self._state_of is not None:
+            for entry in self._catalog.deployments.values():
+                self._deployments[entry.id].show_state(self._state_of(entry))
+                yield
+        now = self._clock()
+        if self._book is not None and now >= self._figures_until:
+            self._figures_until = now + FIGURES_FOR_S
+            for figures in self._figures:
+                figures.refresh(self._book, now)
+                yield
 
     def _public(self, name: str) -> str:
         """The name a request's series carry: an alias counts under the name it stands for."""
@@ -151,6 +185,10 @@ class Metrics:
 
 def _series(registry: Registry, deployment: Deployment) -> DeploymentSeries:
     return DeploymentSeries(registry, deployment.provider.name, deployment.model, deployment.id)
+
+
+def _figures(registry: Registry, deployment: Deployment) -> DeploymentFigures:
+    return DeploymentFigures(registry, deployment.provider.name, deployment.model, deployment.id)
 
 
 def _expected_decisions(target: Target) -> Iterable[tuple[str, str]]:

@@ -43,6 +43,11 @@ class Registry:
         """A histogram. KeyError where none has this name."""
         return self._histograms[name]
 
+    @property
+    def series(self) -> int:
+        """Time series so far; those of figures that are missing now are counted too."""
+        return sum(series.lines for family in self._order for series in family.children())
+
     def slices(self, slice_s: float = SLICE_S) -> Iterator[str]:
         """The exposition in pieces that take about `slice_s` to make. Each series is of one moment."""
         parts: list[str] = []
@@ -57,3 +62,12 @@ class Registry:
                     parts.clear()
                     until = perf_counter() + slice_s
         yield "".join(parts)
+
+
+def paused_every(slice_s: float, steps: Iterable[object]) -> Iterator[None]:
+    """Does the steps, and yields whenever they have taken `slice_s`."""
+    until = perf_counter() + slice_s
+    for _ in steps:
+        if perf_counter() >= until:
+            yield
+            until = perf_counter() + slice_s

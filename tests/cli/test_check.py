@@ -68,6 +68,17 @@ def test_json_has_all_of_it(bare: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("models", "warned"), [(200, False), (210, True)])
+def test_more_time_series_than_a_scrape_should_carry_are_warned_of(
+    models: int, warned: bool, bare: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"  m{number}: {{deployments: [{{provider: p, model: m{number}}}]}}\n" for number in range(models))
+    providers = "providers: {p: {base_url: http://h/v1, api_key: none}}\n"
+    (bare / "c.yaml").write_text(f"version: 1\n{providers}models:\n{rows}")
+    assert main(["check", "c.yaml"]) == 0
+    assert ("time series from the start" in capsys.readouterr().out) == warned
+
+
 def test_without_a_file_the_keys_in_the_environment_are_the_configuration(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gateway.core.record import GenerationRecord, Speed, Timing, Tokens
 from gateway.telemetry.definitions import DEFINITIONS
 from gateway.telemetry.metrics import Metrics
+from tests.telemetry.books import EVIDENCE, REPORT, Book
 from tests.telemetry.catalogs import ATTEMPT, FAILED, RECORD, SECOND, catalog
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -79,7 +80,8 @@ def test_a_finished_request_moves_every_metric_it_has_a_value_for(
 
 def test_every_metric_of_the_table_is_rendered_with_its_labels() -> None:
     metrics = Metrics(catalog())
-    metrics.record(replace(RECORD, attempts=(FAILED, SECOND)))
+    metrics.watch_speeds(Book({"p0/m0": REPORT}, {"p0/m0": EVIDENCE}))
+    metrics.record(replace(RECORD, attempts=(FAILED, SECOND), speed=replace(RECORD.speed, source="server")))
     metrics.transition("p0/m0", "cooling", "overloaded")
     families = {family.name: family for family in text_string_to_metric_families(metrics.render().decode())}
     for row in DEFINITIONS:
@@ -283,9 +285,35 @@ def test_the_scrape_in_slices_is_the_same_text_and_lets_others_run() -> None:
     assert turns >= 2
 
 
-def test_two_hundred_deployments_stay_under_sixty_thousand_series() -> None:
-    text = Metrics(catalog(models=40, providers=5)).render()
-    assert sum(line.startswith(b"gateway_") for line in text.splitlines()) < 60_000
+@pytest.mark.parametrize(("quality", "source"), [("burst", "server"), ("whole_tool", "server"), ("ok", "client")])
+def test_speeds_by_the_providers_clock_enter_the_histogram_and_are_counted_apart(quality: str, source: str) -> None:
+    speed = Speed(output_tps=2300.0, tpot_ms=1000 / 2300, quality=quality, source=source)
+    samples = _after(replace(RECORD, speed=speed))
+    assert _value(samples, "gateway_output_tokens_per_second_sum", at="p0/m0") == 2300.0
+    assert _value(samples, "gateway_output_chars_per_second_count", at="p0/m0") == 0
+    assert _value(samples, "gateway_speed_samples_total", at="p0/m0", quality=quality) == 1
+    expected = 1 if source == "server" else None
+    assert _value(samples, "gateway_server_clock_samples_total", at="p0/m0") == expected
+
+
+@pytest.mark.parametrize(("models", "providers"), [(40, 5), (200, 1), (1, 200)])
+def test_two_hundred_deployments_stay_under_sixty_thousand_series(models: int, providers: int) -> None:
+    deployments = catalog(models, providers)
+    metrics = Metrics(deployments)
+    metrics.watch_speeds(
+        Book(dict.fromkeys(deployments.deployments, REPORT), dict.fromkeys(deployments.deployments, EVIDENCE))
+    )
+    lines = [line for line in metrics.render().splitlines() if line.startswith(b"gateway_")]
+    assert len(lines) == metrics.series < 60_000
+
+
+def test_every_prompt_size_and_failure_at_two_hundred_deployments_would_be_more() -> None:
+    """What the warning's limit does not count: it is for what every deployment has."""
+    metrics = Metrics(catalog(models=40, providers=5))
+    before = metrics.series
+    metrics.record(replace(RECORD, tokens=Tokens(input=200_000, source="usage"), attempts=(FAILED, SECOND)))
+    # A histogram of one size, a failed attempt, a fallback.
+    assert metrics.series - before == 27
 
 
 def test_the_process_collectors_are_appended() -> None:
