@@ -91,7 +91,7 @@ def _warnings(inspection: Inspection) -> Iterator[str]:
     if inspection.config is not None:
         series = Metrics(catalog(inspection.config), open_providers=open_providers(inspection.config)).series
         if series > MAX_SERIES:
-            yield f"/metrics has {series:,} time series from the start; over {MAX_SERIES:,} a scrape is heavy (docs/metrics.md)"
+            yield f"/metrics has {series:,} time series from the start; over {MAX_SERIES:,} a scrape is heavy"
 
 
 def _as_json(inspection: Inspection, rows: list[Row]) -> dict[str, object]:
