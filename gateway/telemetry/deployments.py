@@ -23,12 +23,12 @@ class DeploymentSeries:
 
     def __init__(self, registry: Registry, provider: str, model: str, deployment: str) -> None:
         self._labels = labels = (provider, model, deployment)
-        self._attempts = registry.scalar("gateway_attempts_total")
-        self._ttft = registry.histogram("gateway_ttft_seconds")
+        self._attempts = registry.scalar("gateway_attempts_total").under(*labels)
+        self._ttft = registry.histogram("gateway_ttft_seconds").under(*labels)
         self._by_server = registry.scalar("gateway_server_clock_samples_total")
-        self._samples = registry.scalar("gateway_speed_samples_total")
-        self._tokens = registry.scalar("gateway_tokens_total")
-        self._transitions = registry.scalar("gateway_deployment_transitions_total")
+        self._samples = registry.scalar("gateway_speed_samples_total").under(*labels)
+        self._tokens = registry.scalar("gateway_tokens_total").under(*labels)
+        self._transitions = registry.scalar("gateway_deployment_transitions_total").under(*labels)
         self._connect = registry.histogram("gateway_connect_seconds").child(provider)
         self._pool_wait = registry.histogram("gateway_pool_wait_seconds").child(provider)
         self._ttfa = registry.histogram("gateway_ttfa_seconds").child(*labels)
@@ -46,27 +46,28 @@ class DeploymentSeries:
     def _make_children(self) -> None:
         """What a sound stream moves exists from the start, so that its rate does; the rest comes on first use.
 
+        To ask for a series is to make it.
         With every combination 200 deployments would have more series than a scrape should carry.
         """
         for kind in ("primary", "fallback"):
-            self._attempts.child(*self._labels, kind, "ok")
+            self._attempts[kind, "ok"]
         for size in USUAL_PROMPTS:
-            self._ttft.child(*self._labels, size)
-        self._samples.child(*self._labels, "ok")
+            self._ttft[(size,)]
+        self._samples[("ok",)]
         for kind in TOKEN_TYPES:
-            self._tokens.child(*self._labels, kind, "usage")
-        self._tokens.child(*self._labels, "output", "estimate")
+            self._tokens[kind, "usage"]
+        self._tokens["output", "estimate"]
 
     def show_state(self, state: str) -> None:
         self._state.child(*self._labels).set(STATES[state])
 
     def transition(self, to: str, reason: str) -> None:
         """Counts a change of state."""
-        self._transitions.child(*self._labels, to, one_of(reason, TRANSITION_REASONS)).inc()
+        self._transitions[to, one_of(reason, TRANSITION_REASONS)].inc()
 
     def attempt(self, entry: AttemptRecord) -> None:
         """One attempt, whether it answered the request or not."""
-        self._attempts.child(*self._labels, one_of(entry.kind, KINDS), ending(entry.outcome, entry.error)).inc()
+        self._attempts[one_of(entry.kind, KINDS), ending(entry.outcome, entry.error)].inc()
         if entry.connect_ms is not None:
             self._connect.observe(entry.connect_ms / 1000.0)
         if entry.pool_wait_ms is not None:
@@ -78,7 +79,7 @@ class DeploymentSeries:
         """What the record says of the attempt that answered."""
         timing, speed = record.timing, record.speed
         if timing.ttft_ms is not None:
-            self._ttft.child(*self._labels, prompt_size(record.tokens.input)).observe(timing.ttft_ms / 1000.0)
+            self._ttft[(prompt_size(record.tokens.input),)].observe(timing.ttft_ms / 1000.0)
         if timing.ttfa_ms is not None:
             self._ttfa.observe(timing.ttfa_ms / 1000.0)
         if timing.max_gap_ms is not None:
@@ -87,7 +88,7 @@ class DeploymentSeries:
         self._stalls.inc(timing.stalls)
         self._count_tokens(record.tokens)
         if speed.quality is not None:
-            self._samples.child(*self._labels, one_of(speed.quality, QUALITIES)).inc()
+            self._samples[(one_of(speed.quality, QUALITIES),)].inc()
         if speed.source == "server":
             self._by_server.child(*self._labels).inc()
         # The same samples as in the speed book, so that a histogram and /v1/speed tell of the same streams.
@@ -109,4 +110,4 @@ class DeploymentSeries:
         counts: Sequence[int | None] = (tokens.input, tokens.cached, tokens.output, tokens.reasoning)
         for kind, count in zip(TOKEN_TYPES, counts, strict=True):
             if count:
-                self._tokens.child(*self._labels, kind, source).inc(count)
+                self._tokens[kind, source].inc(count)

@@ -3,14 +3,15 @@
 Not safe across threads, and need not be: every instrument belongs to the event loop's thread, and so does the scrape.
 """
 
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from math import isfinite, isnan, nan
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from gateway.telemetry.render import family_head, histogram_prefixes, number, series_prefix
 
 Labels = tuple[str, ...]
+S = TypeVar("S")
 
 
 class Series(Protocol):
@@ -90,13 +91,21 @@ class Buckets:
         self._counts[bisect_left(self._bounds, value)] += 1
         self._sum += value
 
-    def observe_all(self, values: Iterable[float]) -> None:
-        """Many at once: a stream's gaps."""
-        bounds, counts, total = self._bounds, self._counts, 0.0
-        for value in values:
-            counts[bisect_left(bounds, value)] += 1
-            total += value
-        self._sum += total
+    def observe_all(self, values: Sequence[float]) -> None:
+        """Many at once: a stream's gaps. In order they need one search a bucket, not one a value."""
+        if not values:
+            return
+        bounds, counts = self._bounds, self._counts
+        ordered = sorted(values)
+        below = 0
+        for bucket in range(bisect_left(bounds, ordered[0]), len(bounds)):
+            upto = bisect_right(ordered, bounds[bucket], below)
+            counts[bucket] += upto - below
+            below = upto
+            if upto == len(ordered):
+                break
+        counts[-1] += len(ordered) - below
+        self._sum += sum(ordered)
 
     def text(self) -> str:
         """The lines, kept until something is observed. The counts tell: an observation always moves one."""
@@ -112,6 +121,23 @@ class Buckets:
             lines.append(f"{prefix}{running}\n")
         lines.append(f"{prefixes[-2]}{number(self._sum)}\n{prefixes[-1]}{running}\n")
         return "".join(lines)
+
+
+class Under(dict[Labels, S], Generic[S]):
+    """The series of a family that begin with the same labels, by the remaining ones: found with one look-up.
+
+    A series is made on first use, as by `child`.
+    """
+
+    __slots__ = ("_child", "_first")
+
+    def __init__(self, child: Callable[..., S], first: Labels) -> None:
+        self._child = child
+        self._first = first
+
+    def __missing__(self, rest: Labels) -> S:
+        series = self[rest] = self._child(*self._first, *rest)
+        return series
 
 
 class ScalarFamily:
@@ -134,6 +160,10 @@ class ScalarFamily:
             self._by_labels[labels] = series
         return series
 
+    def under(self, *first: str) -> Under[Scalar]:
+        """The series whose first labels have these values."""
+        return Under(self.child, first)
+
     def head(self) -> str:
         return family_head(self.name, self._kind, self.help)
 
@@ -150,7 +180,8 @@ class HistogramFamily:
         self.name = name
         self.help = help_text
         self.label_names = label_names
-        self._bounds = tuple(bounds)
+        # Floats all: comparing a float with an int is the slow way.
+        self._bounds = tuple(float(bound) for bound in bounds)
         self._by_labels: dict[Labels, Buckets] = {}
 
     def child(self, *labels: str) -> Buckets:
@@ -160,6 +191,10 @@ class HistogramFamily:
             series = Buckets(self._bounds, histogram_prefixes(self.name, self.label_names, labels, self._bounds))
             self._by_labels[labels] = series
         return series
+
+    def under(self, *first: str) -> Under[Buckets]:
+        """The series whose first labels have these values."""
+        return Under(self.child, first)
 
     def head(self) -> str:
         return family_head(self.name, "histogram", self.help)

@@ -39,12 +39,12 @@ class Metrics:
         self._book: SpeedStatistics | None = None
         self._clock: Clock = monotonic
         self._figures_until = 0.0
-        self._requests = registry.scalar("gateway_requests_total")
-        self._in_flight = registry.scalar("gateway_requests_in_flight")
-        self._duration = registry.histogram("gateway_request_duration_seconds")
-        self._client_ttft = registry.histogram("gateway_client_ttft_seconds")
-        self._decisions = registry.scalar("gateway_route_decisions_total")
-        self._fallbacks = registry.scalar("gateway_fallbacks_total")
+        self._requests = registry.scalar("gateway_requests_total").under()
+        self._in_flight = registry.scalar("gateway_requests_in_flight").under()
+        self._duration = registry.histogram("gateway_request_duration_seconds").under()
+        self._client_ttft = registry.histogram("gateway_client_ttft_seconds").under()
+        self._decisions = registry.scalar("gateway_route_decisions_total").under()
+        self._fallbacks = registry.scalar("gateway_fallbacks_total").under()
         self._overhead = registry.histogram("gateway_overhead_seconds").child()
         self._loop_lag = registry.histogram("gateway_event_loop_lag_seconds").child()
         self._providers = frozenset(catalog.providers)
@@ -55,28 +55,29 @@ class Metrics:
         self._make_children()
 
     def _make_children(self) -> None:
+        """To ask for a series is to make it."""
         for target in self._catalog.targets.values():
             self._make_request_children(target.name)
             for provider, reason in _expected_decisions(target):
-                self._decisions.child(target.name, NO_TIER, provider, reason)
+                self._decisions[target.name, NO_TIER, provider, reason]
         self._make_request_children(OTHER)
         for series in self._deployments.values():
             series.show_state("unmeasured")
         self._registry.scalar("gateway_build_info").child(__version__, platform.python_version()).set(1)
 
     def _make_request_children(self, name: str) -> None:
-        self._in_flight.child(name)
-        self._duration.child(name, NO_TIER)
-        self._client_ttft.child(name, NO_TIER)
+        self._in_flight[(name,)]
+        self._duration[name, NO_TIER]
+        self._client_ttft[name, NO_TIER]
         for outcome in OUTCOMES:
-            self._requests.child(name, NO_TIER, outcome)
+            self._requests[name, NO_TIER, outcome]
 
     def request_began(self, model: str) -> None:
         """A request for this public name is being served."""
-        self._in_flight.child(self._public(model)).inc()
+        self._in_flight[(self._public(model),)].inc()
 
     def request_ended(self, model: str) -> None:
-        self._in_flight.child(self._public(model)).dec()
+        self._in_flight[(self._public(model),)].dec()
 
     def attempt_began(self, deployment_id: str) -> None:
         """An attempt at this deployment is under way."""
@@ -113,16 +114,16 @@ class Metrics:
     def record(self, record: GenerationRecord) -> None:
         """A finished request."""
         model, tier = self._public(record.requested_model), self._tier(record.tier)
-        self._requests.child(model, tier, one_of(record.outcome, OUTCOMES)).inc()
+        self._requests[model, tier, one_of(record.outcome, OUTCOMES)].inc()
         if record.client.duration_ms is not None:
-            self._duration.child(model, tier).observe(record.client.duration_ms / 1000.0)
+            self._duration[model, tier].observe(record.client.duration_ms / 1000.0)
         if record.client.ttft_ms is not None:
-            self._client_ttft.child(model, tier).observe(record.client.ttft_ms / 1000.0)
+            self._client_ttft[model, tier].observe(record.client.ttft_ms / 1000.0)
         if record.timing.overhead_ms is not None:
             self._overhead.observe(record.timing.overhead_ms / 1000.0)
         if record.deployment is not None:
             provider = one_of(record.provider, self._providers)
-            self._decisions.child(model, tier, provider, one_of(record.reason, REASONS)).inc()
+            self._decisions[model, tier, provider, one_of(record.reason, REASONS)].inc()
             self._of(record.deployment).answer(record)
         self._count_attempts(model, record)
 
@@ -131,7 +132,7 @@ class Metrics:
         for entry in record.attempts:
             # A second try at the same place is an attempt, but no move.
             if left is not None and entry.kind == "fallback" and entry.deployment != left.deployment:
-                self._fallbacks.child(model, one_of(left.error or left.outcome, TRANSITION_REASONS)).inc()
+                self._fallbacks[model, one_of(left.error or left.outcome, TRANSITION_REASONS)].inc()
             self._of(entry.deployment).attempt(entry)
             left = entry
 

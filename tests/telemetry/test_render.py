@@ -49,13 +49,13 @@ def test_any_label_value_is_read_back_as_it_was(first: str, second: str, value: 
     assert family.documentation == "Back\\slash and\nline end."
 
 
-@given(st.lists(st.floats(0, 5)))
-def test_a_histogram_is_read_back_with_cumulative_buckets(values: list[float]) -> None:
+@given(st.lists(st.floats(0, 5) | st.sampled_from((0.1, 1.0, 2.5))), st.integers(0, 3))
+def test_a_histogram_is_read_back_with_cumulative_buckets(values: list[float], alone: int) -> None:
     registry = Registry([_HISTOGRAM])
     child = registry.histogram("h_seconds").child("x")
-    for value in values[::2]:
+    for value in values[:alone]:
         child.observe(value)
-    child.observe_all(values[1::2])
+    child.observe_all(values[alone:])
     (family,) = text_string_to_metric_families(_text(registry))
     assert family.type == "histogram"
     read = {(sample.name, sample.labels.get("le")): sample.value for sample in family.samples}
@@ -88,6 +88,16 @@ def test_the_text_follows_every_change() -> None:
         assert f't_total{{a="1",b="2"}} {step}\n' in text
         assert f'h_seconds_count{{a="x"}} {step}\n' in text
         assert f'h_seconds_sum{{a="x"}} {step}\n' in text
+
+
+def test_a_series_found_under_its_first_labels_is_the_one_found_by_all() -> None:
+    registry = Registry([_COUNTER])
+    family = registry.scalar("t_total")
+    by_second = family.under("1")
+    by_second["2",].inc()
+    assert family.child("1", "2") is by_second["2",]
+    assert family.under()["1", "2"] is by_second["2",]
+    assert _text(registry).count("t_total{") == 1
 
 
 def test_a_value_on_a_bound_counts_below_it() -> None:
