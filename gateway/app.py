@@ -15,6 +15,7 @@ from gateway.api.services import Readiness, Services
 from gateway.config import resolve
 from gateway.config.hosts import host_and_port
 from gateway.config.schema import Config
+from gateway.config.state_folder import StateFolder
 from gateway.core.clock import monotonic
 from gateway.core.ports import Listener, StreamMeter
 from gateway.core.types import BreakerPolicy, Catalog, SagPolicy, Timeouts
@@ -29,6 +30,8 @@ from gateway.routing.health import Health
 from gateway.routing.needs import needs
 from gateway.routing.planner import RoutePlanner
 from gateway.stores.memory import RecordStore
+from gateway.stores.opening import open_folder
+from gateway.stores.sqlite import SqliteState
 from gateway.telemetry.loop_lag import watch_loop_lag
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.request_log import RequestLog
@@ -43,7 +46,7 @@ LAST_BYTES_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the gateway is made of, in core's words. Sizes in bytes, times in seconds."""
+    """What the gateway is made of, in core's words. Sizes in bytes, times in seconds. `state` None: in memory only."""
 
     catalog: Catalog
     keys: KeyRing
@@ -62,10 +65,11 @@ class Settings:
     drain_s: float = 300.0
     keepalive_after_s: float = 10.0
     request_log: str | None = None
+    state: StateFolder | None = None
 
 
 def settings_of(config: Config) -> Settings:
-    """A validated configuration in core's words."""
+    """A validated configuration in core's words; the state folder is the environment's to say, and is left out."""
     server, telemetry = config.server, config.telemetry
     listen = server.metrics_listen
     return Settings(
@@ -104,10 +108,13 @@ class Gateway:
     book: SpeedBook
     metrics: Metrics
     request_log: RequestLog | None
+    state: SqliteState | None
 
     async def close(self) -> None:
-        """Closes upstream connections and writes the request log's tail."""
+        """Closes upstream connections and writes the tails of the state and of the request log."""
         await self.engine.close()
+        if self.state is not None:
+            await asyncio.to_thread(self.state.close)
         if self.request_log is not None:
             await asyncio.to_thread(self.request_log.close)
 
@@ -124,7 +131,10 @@ def assemble(settings: Settings, further: Iterable[Listener] = ()) -> Gateway:
         catalog.deployments.values(), settings.breaker, settings.sag, book, _announcing(metrics), clock=monotonic
     )
     metrics.watch_states(lambda deployment: health.health(deployment, monotonic()).state)
-    store = RecordStore()
+    state = open_folder(settings.state)
+    if state is not None:
+        metrics.watch_state_dropped(lambda: state.dropped)
+    store = state or RecordStore()
     request_log = RequestLog(settings.request_log) if settings.request_log else None
     engine = HttpEngine(catalog.providers.values(), settings.max_streams)
     rng = random.Random()
@@ -159,7 +169,7 @@ def assemble(settings: Settings, further: Iterable[Listener] = ()) -> Gateway:
         max_body=settings.max_body,
         metrics_apart=settings.metrics_listen is not None,
     )
-    return Gateway(settings, services, Application(services), engine, health, book, metrics, request_log)
+    return Gateway(settings, services, Application(services), engine, health, book, metrics, request_log, state)
 
 
 def _announcing(metrics: Metrics) -> Callable[[str, str, str], None]:

@@ -3,7 +3,6 @@
 from gateway.api.asgi import Request, respond_json
 from gateway.api.services import Services
 from gateway.core.errors import RequestError
-from gateway.core.record import as_json
 from gateway.core.types import Caller
 
 
@@ -12,7 +11,7 @@ async def generation(services: Services, request: Request, caller: Caller) -> No
     generation_id = request.query("id")
     if not generation_id:
         raise RequestError(400, "id is missing; GET /v1/generation?id=ID", code="invalid_value", param="id")
-    record = services.records.get(generation_id)
-    if record is None or not (caller.admin or record.key == caller.name):
+    record = await services.records.find(generation_id)
+    if record is None or not (caller.admin or record.get("key") == caller.name):
         raise RequestError(404, "there is no such generation", code="generation_not_found", param="id")
-    await respond_json(request, 200, as_json(record))
+    await respond_json(request, 200, record)

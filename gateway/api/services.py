@@ -1,8 +1,8 @@
 """What the surfaces work with, made and joined in `app`."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from gateway.api.body import ByteBudget
 from gateway.api.doors import Doors
@@ -27,7 +27,11 @@ class StreamLimit(Protocol):
 class Records(Protocol):
     """Finished requests by id."""
 
-    def get(self, generation_id: str) -> GenerationRecord | None: ...
+    def get(self, generation_id: str) -> GenerationRecord | None:
+        """One of the latest."""
+
+    async def find(self, generation_id: str) -> Mapping[str, Any] | None:
+        """The JSON of one of the latest or of a stored one, its `key` among it. Raises RequestError 503."""
 
 
 class Readiness:

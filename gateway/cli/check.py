@@ -14,6 +14,7 @@ from rich.table import Table
 from gateway.config.load import Inspection, find, inspect, locate
 from gateway.config.resolve import catalog, open_providers
 from gateway.config.schema import Config
+from gateway.config.state_folder import state_folder
 from gateway.core.errors import ConfigError
 from gateway.telemetry.metrics import Metrics
 
@@ -105,11 +106,18 @@ def _as_json(inspection: Inspection, rows: list[Row]) -> dict[str, object]:
     }
 
 
+def _state_path(config: Config) -> str | None:
+    """Where `serve` keeps state; None where in memory only."""
+    folder = state_folder(config, os.environ, sys.platform)
+    return None if folder is None or folder.path is None else str(folder.path)
+
+
 def _print(inspection: Inspection, rows: list[Row]) -> None:
     for problem in inspection.problems:
         print(problem)
     if inspection.config is not None:
         print(f"source: {inspection.source}")
+        print(f"state: {_state_path(inspection.config) or 'in memory only'}")
         _print_table(rows)
     if inspection.missing:
         print(f"missing secrets: {', '.join(inspection.missing)}")

@@ -16,6 +16,7 @@ from gateway.cli.descriptors import raise_file_limit
 from gateway.config.load import Found, find
 from gateway.config.references import exposed
 from gateway.config.schema import Config
+from gateway.config.state_folder import state_folder
 from gateway.core.errors import ConfigError
 
 
@@ -61,7 +62,8 @@ def _settings(config: Config, args: argparse.Namespace) -> Settings:
     host = args.host or settings.host
     if exposed(host, has_keys=bool(config.auth.keys), allow_open=config.server.allow_open):
         raise ConfigError([f"--host: {host} can be reached from a network; add auth.keys, or server.allow_open: true"])
-    return replace(settings, host=host, port=settings.port if args.port is None else args.port)
+    port = settings.port if args.port is None else args.port
+    return replace(settings, host=host, port=port, state=state_folder(config, os.environ, sys.platform))
 
 
 def _announce(gateway: Gateway, listening: Listening, found: Found) -> None:

@@ -184,6 +184,16 @@ def _not_empty(value: Sized) -> Sized:
     return value
 
 
+def _folder(value: str) -> str:
+    if not value or not value.isprintable() or len(value) > 4096:
+        raise ValueError("must be the path of a folder, or off")
+    if value.lower() in ("none", "no", "false", "memory"):
+        raise ValueError(f"must be the path of a folder, or off (./{value} is a folder of that name)")
+    if value.startswith("~") and value[1:2] not in ("", "/"):
+        raise ValueError("must be the path of a folder, or off: another user's home (~name) is not looked up")
+    return value
+
+
 def _is_upstream_model(value: str) -> bool:
     return value.isascii() and value.isprintable() and value == value.strip() and 0 < len(value) <= 200
 
@@ -233,6 +243,7 @@ UpstreamModel = Annotated[
 FilePathText = Annotated[
     str, _says(lambda value: bool(value) and value.isprintable() and len(value) <= 4096, "must be the path of a file")
 ]
+FolderText = Annotated[str, AfterValidator(_folder)]
 Host = Annotated[str, _says(hosts.is_host, "must be an IP address or host name (without port or scheme)")]
 BaseUrl = Annotated[str, AfterValidator(hosts.base_url)]
 Origin = Annotated[str, AfterValidator(hosts.origin)]

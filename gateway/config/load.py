@@ -19,6 +19,7 @@ from gateway.config.problems import FromEnvironment, Path, Problem, meant, shown
 from gateway.config.references import reference_problems
 from gateway.config.schema import Config
 from gateway.config.schema_problems import problems_of
+from gateway.config.state_folder import needs_home, resolved
 from gateway.config.unsupported import refusals
 from gateway.core.errors import ConfigError
 
@@ -125,13 +126,14 @@ def inspect_text(text: str, environ: Mapping[str, str], source: str, folder: Fil
     document, unresolved = expand(document, environ, folder)
     document, unset = _with_presets(document, environ)
     config, invalid = _validated(document)
-    told = _told_once([*unresolved, *unset, *refusals(document), *invalid, *reference_problems(document)])
+    homeless = _homeless(document, environ)
+    told = _told_once([*unresolved, *unset, *refusals(document), *invalid, *homeless, *reference_problems(document)])
     problems = [*unread, *told]
     usable = config is not None and all(problem.missing for problem in problems)
     warnings = _sorted(warnings_of(config, document)) if config is not None and usable else []
     return Inspection(
         source,
-        _resolved_paths(config, folder) if config is not None and usable else None,
+        _resolved_paths(config, folder, environ) if config is not None and usable else None,
         tuple(problem.render(source) for problem in _sorted(problems)),
         tuple(dict.fromkeys(problem.missing for problem in problems if problem.missing)),
         tuple(warning.render(source) for warning in warnings),
@@ -202,8 +204,14 @@ def _sorted(problems: Iterable[Problem]) -> list[Problem]:
     return sorted(problems, key=lambda problem: (problem.line or 0, [str(step) for step in problem.path]))
 
 
-def _resolved_paths(config: Config, folder: FilePath) -> Config:
-    """Relative paths of files are meant from the configuration's folder."""
+def _homeless(document: Document, environ: Mapping[str, str]) -> Iterator[Problem]:
+    path: Path = ("state_dir",)
+    if needs_home(document.values.get("state_dir"), environ):
+        yield Problem(path, "is meant from the home folder, but HOME is not set; write a path", document.line(path))
+
+
+def _resolved_paths(config: Config, folder: FilePath, environ: Mapping[str, str]) -> Config:
+    """Relative paths are meant from the configuration's folder, those with `~` from the user's home."""
     providers = {
         name: provider.model_copy(update={"ca_file": str(folder / provider.ca_file)}) if provider.ca_file else provider
         for name, provider in config.providers.items()
@@ -212,7 +220,8 @@ def _resolved_paths(config: Config, folder: FilePath) -> Config:
     if log not in ("stdout", "off"):
         log = str(folder / log)
     telemetry = config.telemetry.model_copy(update={"request_log": log})
-    return config.model_copy(update={"providers": providers, "telemetry": telemetry})
+    state_dir = None if config.state_dir is None else resolved(config.state_dir, folder, environ)
+    return config.model_copy(update={"providers": providers, "telemetry": telemetry, "state_dir": state_dir})
 
 
 def _nothing_found() -> str:

@@ -16,6 +16,7 @@ from gateway.config.fields import (
     Endpoint,
     FilePathText,
     Flag,
+    FolderText,
     Headers,
     HedgeAfter,
     Host,
@@ -45,6 +46,8 @@ from gateway.config.fields import (
 
 Strategy = Literal["cheapest", "fastest", "lowest_ttft", "balanced", "order", "weighted"]
 Feature = Literal["tools", "vision", "reasoning", "json_schema"]
+# What `state_dir` says where nothing is to outlive the process.
+STATE_OFF = "off"
 DialectName = Literal["openai", "anthropic", "gemini", "bedrock", "azure"]
 
 
@@ -302,13 +305,13 @@ class Telemetry(Section):
 
 
 class Config(Section):
-    """The whole configuration."""
+    """The whole configuration. `state_dir` None: the user's own state folder."""
 
     version: Integer
     server: Server = Server()
     auth: Auth = Auth()
     state: State = Field(default="memory", repr=False)
-    state_dir: FilePathText | None = None
+    state_dir: FolderText | None = None
     providers: Mapping[Name, Annotated[ProviderSettings, NullIsEmpty]] = {}
     tiers: Mapping[Name, Annotated[Tier, NullIsEmpty]] = {}
     models: Mapping[PublicName, Annotated[ModelSettings, NullIsEmpty]] = {}

@@ -51,7 +51,6 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
     Unsupported("auth.keys.*.max_parallel"),
     Unsupported("auth.keys.*.budget"),
     Unsupported("state", acted_on=("memory",)),
-    Unsupported("state_dir"),
     Unsupported("providers.*.dialect", values=_DIALECTS, acted_on=("openai",)),
     Unsupported("providers.*.rpm"),
     Unsupported("providers.*.tpm"),

@@ -15,3 +15,8 @@ def utc_now() -> datetime:
 def iso_utc(moment: datetime) -> str:
     """`2026-11-30T12:00:00.000Z`: RFC 3339 with milliseconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def wall_offset_s() -> float:
+    """Wall-clock seconds since the epoch less monotonic seconds, now: what makes a label of a monotonic moment."""
+    return time.time() - monotonic()

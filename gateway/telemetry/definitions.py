@@ -121,6 +121,7 @@ FIGURES = (
 )
 PROCESS = (
     _histogram("gateway_event_loop_lag_seconds", (), OVERHEAD_S, "How late the event loop woke a timer."),
+    _counter("gateway_state_dropped_total", (), "Records and hourly figures that were dropped instead of stored."),
     _gauge("gateway_build_info", ("version", "python"), "Always 1."),
 )
 

@@ -52,6 +52,8 @@ class Metrics:
         self._figures = [_figures(registry, entry) for entry in catalog.deployments.values()]
         self._open = {name: DeploymentSeries(registry, name, OTHER, OTHER) for name in open_providers}
         self._other = DeploymentSeries(registry, OTHER, OTHER, OTHER)
+        self._state_dropped = registry.scalar("gateway_state_dropped_total").child()
+        self._state_dropped_of: Callable[[], int] | None = None
         self._make_children()
 
     def _make_children(self) -> None:
@@ -95,6 +97,10 @@ class Metrics:
     def watch_states(self, state_of: Callable[[Deployment], str]) -> None:
         """Asks for every deployment's state at each scrape: a cooldown ends without anybody being told."""
         self._state_of = state_of
+
+    def watch_state_dropped(self, dropped: Callable[[], int]) -> None:
+        """Asks at each scrape how much the state folder has missed so far."""
+        self._state_dropped_of = dropped
 
     def watch_speeds(self, book: SpeedStatistics, clock: Clock = monotonic) -> None:
         """Shows every deployment's statistics, read anew at a scrape that is five seconds after the last reading."""
@@ -157,7 +163,9 @@ class Metrics:
         yield self._process.render()
 
     def _refreshed(self) -> Iterator[None]:
-        """Brings the gauges that are asked for at a scrape up to date, one deployment a step."""
+        """Brings what is asked for at a scrape up to date, one deployment a step."""
+        if self._state_dropped_of is not None:
+            self._state_dropped.set(self._state_dropped_of())
         if self._state_of is not None:
             for entry in self._catalog.deployments.values():
                 self._deployments[entry.id].show_state(self._state_of(entry))

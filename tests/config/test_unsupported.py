@@ -15,7 +15,6 @@ GIVEN = {
     "auth.keys.*.max_parallel": GOOD + f"auth: {{keys: [{{name: a, key: '{_KEY}', max_parallel: 5}}]}}\n",
     "auth.keys.*.budget": GOOD + f"auth: {{keys: [{{name: a, key: '{_KEY}', budget: {{usd: 50, per: day}}}}]}}\n",
     "state": GOOD + "state: redis://host:6379/0\n",
-    "state_dir": GOOD + "state_dir: /var/lib/gateway\n",
     "providers.*.dialect": GOOD.replace("groq: {}", "groq: {dialect: anthropic}"),
     "providers.*.rpm": GOOD.replace("groq: {}", "groq: {rpm: 600}"),
     "providers.*.tpm": GOOD.replace("groq: {}", "groq: {tpm: 600}"),
