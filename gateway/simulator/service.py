@@ -92,6 +92,7 @@ class Service:
             faults=tuple(kind_of(fault) for fault in job.faults),
             request_read=request.at,
             output_tokens=job.answer.output,
+            prompt_tokens=chat.prompt_tokens,
         )
         self._stats.began(truth)
         return Reply(_timeline(job), truth)

@@ -35,6 +35,7 @@ class RequestSeen:
 class StreamTruth:
     """One chat answer. Moments are monotonic seconds, taken right before the write.
 
+    `prompt_tokens`: as its usage says; prompts of different lengths tell streams apart in what others recorded.
     `ending`: None while it runs; `done`, `close`, `reset` (by script), `aborted` (the client left),
     `killed` (stop or outage).
     `due`, `sent`, `counts`: of every write that bears tokens, its planned moment, its real moment and its tokens;
@@ -47,6 +48,7 @@ class StreamTruth:
     faults: tuple[str, ...]
     request_read: float
     output_tokens: int
+    prompt_tokens: int
     first_token: float | None = None
     last_token: float | None = None
     tokens: int = 0

@@ -27,7 +27,7 @@ def steps(*given: Step) -> Timeline:
 
 def playing(timeline: Timeline, started: float) -> tuple[Playback, Transport, list[Ending], StreamTruth]:
     transport, endings = Transport(), list[Ending]()
-    truth = StreamTruth(1, "m", True, (), started, 3)
+    truth = StreamTruth(1, "m", True, (), started, 3, 1)
     stats = Stats()
     stats.began(truth)
     known = cast(asyncio.Transport, transport)
