@@ -165,12 +165,10 @@ class Database:
 
     def record(self, generation_id: str) -> Any:
         """The JSON of one record, None where there is none (that can be read)."""
-        found = self._connection.execute("SELECT body FROM records WHERE id = ?", (generation_id,)).fetchone()
-        if found is None or not isinstance(found[0], bytes):
-            return None
         try:
-            return self.packer.unpack(found[0])
-        except ValueError:
+            found = self._connection.execute("SELECT body FROM records WHERE id = ?", (generation_id,)).fetchone()
+            return self.packer.unpack(found[0]) if found is not None and isinstance(found[0], bytes) else None
+        except ValueError:  # an id that is no text, a row that is no record
             return None
 
     def hours(self, first: int, last: int) -> Iterator[Hour]:
