@@ -199,12 +199,13 @@ class Estimate:
 class SpeedEvidence:
     """What sag is judged on. `speed` and `baseline` are of ln(output tok/s); `ttft` is of ln(TTFT / its prediction).
 
-    None: nothing there yet.
+    None: nothing there yet. `interim`: ln tok/s of the streams that are still running, also in `speed`.
     """
 
     speed: Estimate | None = None
     baseline: Estimate | None = None
     ttft: Estimate | None = None
+    interim: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +215,7 @@ class Progress:
     `first_token_s` None: no token yet, so `elapsed_s` is a lower bound of its TTFT. `tps` is estimated from characters,
     over the time since the first token without the time the client kept us waiting; None while that says nothing.
     `tokens` is how many of them are estimated to have come. `resting`: hidden thinking or a tool call that is held back
-    may be under way, so that silence says nothing of speed.
+    may be under way, so that silence says nothing of speed. `prompt_tokens` is an estimate.
     """
 
     elapsed_s: float
@@ -222,6 +223,7 @@ class Progress:
     tokens: float = 0.0
     tps: float | None = None
     resting: bool = False
+    prompt_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

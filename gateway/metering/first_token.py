@@ -1,13 +1,12 @@
 """What a time to first token should be: a straight line over the uncached prompt tokens, learnt and fading."""
 
-from math import exp
+from collections.abc import Sequence
+from math import exp, isfinite
 
 TAU_S = 600.0
 # Samples before the line predicts anything, and before it has a slope.
 MIN_SAMPLES = 3.0
 MIN_SLOPE_SAMPLES = 8.0
-# One frozen call must not bend the line: a sample counts at most so many times what was predicted.
-_OUTLIER = 4.0
 _LEAST_S = 0.001
 
 
@@ -29,16 +28,51 @@ class FirstTokenLine:
 
     def learn(self, ttft_s: float, tokens: float, weight: float, now: float) -> None:
         """Books one sample, fading the older ones."""
-        expected = self.predict(tokens)
-        if expected is not None:
-            ttft_s = min(ttft_s, _OUTLIER * expected)
-        fade = exp(-max(0.0, now - self._at) / TAU_S)
-        self._at = max(self._at, now)
-        self._count = self._count * fade + weight
-        self._x = self._x * fade + weight * tokens
-        self._xx = self._xx * fade + weight * tokens * tokens
-        self._y = self._y * fade + weight * ttft_s
-        self._xy = self._xy * fade + weight * tokens * ttft_s
+        self._fade_to(now)
+        self._count += weight
+        self._x += weight * tokens
+        self._xx += weight * tokens * tokens
+        self._y += weight * ttft_s
+        self._xy += weight * tokens * ttft_s
+
+    def _fade_to(self, now: float) -> None:
+        if now <= self._at:
+            return
+        fade = exp((self._at - now) / TAU_S)
+        self._at = now
+        self._count *= fade
+        self._x *= fade
+        self._xx *= fade
+        self._y *= fade
+        self._xy *= fade
+
+    def merge(self, other: "FirstTokenLine") -> None:
+        """Adds what another place has seen, each faded to the later of the two moments."""
+        self._fade_to(other._at)
+        fade = exp((other._at - self._at) / TAU_S)
+        self._count += other._count * fade
+        self._x += other._x * fade
+        self._xx += other._xx * fade
+        self._y += other._y * fade
+        self._xy += other._xy * fade
+
+    def state(self, offset_s: float) -> list[float]:
+        """The sums and their moment (plus `offset_s`), for `of_state`."""
+        return [self._at + offset_s, self._count, self._x, self._xx, self._y, self._xy]
+
+    @classmethod
+    def of_state(cls, state: Sequence[float], offset_s: float, now: float) -> "FirstTokenLine":
+        """What `state` told, with its moment back on this clock. Raises ValueError for anything else."""
+        if len(state) != 6 or not all(isfinite(value) for value in state) or min(state[1:]) < 0:
+            raise ValueError("no first-token line")
+        made = cls()
+        made._at = min(state[0] - offset_s, now)
+        made._count, made._x, made._xx, made._y, made._xy = state[1:]
+        return made
+
+    def coefficients(self) -> tuple[float, float] | None:
+        """Base and seconds per token; a slope of 0: prompts of nearly one size say nothing of it."""
+        return None if self._count < MIN_SAMPLES else self._line()
 
     def _line(self) -> tuple[float, float]:
         mean_x, mean_y = self._x / self._count, self._y / self._count

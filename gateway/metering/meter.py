@@ -222,7 +222,7 @@ class Meter:
         """How far the stream is."""
         first = self.first_token
         if first is None:
-            return Progress(now - self._t0)
+            return Progress(now - self._t0, prompt_tokens=self._estimates[1])
         chars = self._content + self._reasoning + self._tool
         chars_per_token = self._estimates[0]
         window_s = now - first - self._window_blocked_s - self._unbooked_s
@@ -232,6 +232,7 @@ class Meter:
             first_token_s=first - self._t0,
             tokens=chars / chars_per_token,
             tps=after / chars_per_token / window_s if window_s > MIN_WINDOW_S else None,
+            prompt_tokens=self._estimates[1],
         )
 
     def finish(self, outcome: str, at: float) -> Measurement:

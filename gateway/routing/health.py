@@ -138,6 +138,14 @@ class Health:
         if reason is not None:
             self._show(watch, now, reason)
 
+    def look(self, deployment_ids: Iterable[str], now: float) -> None:
+        """Judges these deployments by their running streams, as far as the evidence has come."""
+        for deployment_id in deployment_ids:
+            watch = self._watches.get(deployment_id)
+            reason = self._sag.look(deployment_id, now) if watch is not None else None
+            if watch is not None and reason is not None:
+                self._show(watch, now, reason)
+
     def disable(self, deployment_id: str) -> None:
         """Takes the deployment out of all plans until it is enabled again. KeyError where it is unknown."""
         self._switch(deployment_id, disabled=True)

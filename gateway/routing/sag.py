@@ -1,6 +1,7 @@
 """The sag detector: which deployments are alive but slower than they themselves usually are, told with confidence."""
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import log, sqrt
 
@@ -75,9 +76,10 @@ class _Watch:
     def sagging(self) -> bool:
         return self.shown.state == "sagging"
 
-    def slow_lately(self, limit: float) -> bool:
-        """Whether the latest samples, on average, lie under the limit."""
-        return len(self.recent) >= GOOD_SAMPLES and sum(self.recent) < limit * len(self.recent)
+    def slow_lately(self, limit: float, interim: Sequence[float]) -> bool:
+        """Whether the latest samples, those of running streams last, lie under the limit on average."""
+        latest = [*self.recent, *interim][-RECENT_SAMPLES:] if interim else self.recent
+        return len(latest) >= GOOD_SAMPLES and sum(latest) < limit * len(latest)
 
 
 class SagDetector:
@@ -124,6 +126,14 @@ class SagDetector:
             watch.recent.append(sample)
         return self._while_well(watch, evidence, now)
 
+    def look(self, deployment_id: str, now: float) -> str | None:
+        """Judges by what the running streams show so far, before any of them ends; the reason, as for `observe`."""
+        watch = self._watches.get(deployment_id)
+        if watch is None or watch.sagging:
+            return None
+        watch.heard_at = now
+        return self._while_well(watch, self._source.evidence(deployment_id, now), now)
+
     # -- well → sagging
 
     def _while_well(self, watch: _Watch, evidence: SpeedEvidence, now: float) -> str | None:
@@ -142,7 +152,7 @@ class SagDetector:
     def _cause(self, watch: _Watch, evidence: SpeedEvidence, now: float) -> str | None:
         limit = self._limit(watch, evidence, now)
         # After a recovery the window still holds the slow samples: those since then must say the same.
-        if limit is not None and watch.slow_lately(limit) and _upper(evidence.speed) < limit:
+        if limit is not None and watch.slow_lately(limit, evidence.interim) and _upper(evidence.speed) < limit:
             return "speed"
         if evidence.ttft is not None and evidence.ttft.mean - _margin(evidence.ttft) > LATE:
             return "ttft"
@@ -151,7 +161,7 @@ class SagDetector:
     def _doubt(self, watch: _Watch, evidence: SpeedEvidence, now: float) -> None:
         """Stops the baseline at the first slow samples: a young one would learn the sag before it is certain."""
         limit = self._limit(watch, evidence, now)
-        if limit is None or not watch.slow_lately(limit):
+        if limit is None or not watch.slow_lately(limit, evidence.interim):
             if watch.doubted_since is not None:
                 watch.doubted_since = None
                 self._source.freeze(watch.id, False)

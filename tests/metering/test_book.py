@@ -38,6 +38,7 @@ def finished(
         requested_model="m",
         outcome="ok",
         deployment=deployment,
+        attempts=(AttemptRecord(deployment, "p", "m", "primary", "ok", 200, ttft_ms=ttft_ms),) if deployment else (),
         timing=Timing(ttft_ms=ttft_ms),
         tokens=tokens,
         chars=chars,
