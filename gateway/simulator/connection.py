@@ -161,8 +161,8 @@ class Connection(asyncio.Protocol):
         )
         self._begin()
         self._waiting.append(request)
-        if self._playback is None:
-            self._serve_next()
+        # Not at once: of requests that arrive together, none is to be stamped after the others were answered.
+        asyncio.get_running_loop().call_soon(self._serve_next)
 
     # Answering
 
@@ -180,6 +180,9 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def _serve_next(self) -> None:
+        """Answers the request that waits longest, unless an answer is in progress: its end leads here again."""
+        if self._playback is not None:
+            return
         if self._waiting and self._transport is not None and not self._transport.is_closing():
             request = self._waiting.popleft()
             self._play(self._host.reply(request), request.at)
@@ -210,8 +213,9 @@ class Connection(asyncio.Protocol):
         if self._refused:
             return
         self._refused = True
+        busy = self._playback is not None or bool(self._waiting)
         self._waiting.clear()
-        if self._playback is not None or self._transport is None:
+        if busy or self._transport is None:
             self.kill()
             return
         answer = json_answer(status, error_body(status, message), keep_alive=False, extra={})
