@@ -16,7 +16,7 @@ from gateway.config import resolve
 from gateway.config.hosts import host_and_port
 from gateway.config.schema import Config
 from gateway.config.state_folder import StateFolder
-from gateway.core.clock import monotonic
+from gateway.core.clock import monotonic, wall_offset_s
 from gateway.core.ports import Listener, StreamMeter
 from gateway.core.types import BreakerPolicy, Catalog, SagPolicy, Timeouts
 from gateway.dispatch.attempt import Attempts, MeterStart
@@ -25,6 +25,7 @@ from gateway.limits.inflight import InflightBytes, Streams
 from gateway.limits.keys import KeyEntry, KeyRing
 from gateway.metering.book import SpeedBook
 from gateway.metering.meter import Meter
+from gateway.metering.served import ServedUnder
 from gateway.providers.dialects import DIALECTS
 from gateway.routing.health import Health
 from gateway.routing.needs import needs
@@ -42,6 +43,8 @@ log = logging.getLogger("gateway")
 # How often a drain looks whether the last stream has ended, and how long the server waits for bytes on their way.
 DRAIN_LOOK_S = 0.05
 LAST_BYTES_S = 1.0
+# How often running streams are asked how far they are.
+LOOK_EVERY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ def assemble(settings: Settings, further: Iterable[Listener] = ()) -> Gateway:
     """
     catalog = settings.catalog
     metrics = Metrics(catalog, open_providers=settings.open_providers)
-    book = SpeedBook(monotonic)
+    book = SpeedBook(monotonic, offset_s=wall_offset_s(), booked_under=ServedUnder(catalog.deployments.values()))
     health = Health(
         catalog.deployments.values(), settings.breaker, settings.sag, book, _announcing(metrics), clock=monotonic
     )
@@ -145,9 +148,10 @@ def assemble(settings: Settings, further: Iterable[Listener] = ()) -> Gateway:
     dispatcher = Dispatcher(
         planner=RoutePlanner(catalog, health, rng),
         health=health,
-        attempts=Attempts(engine, DIALECTS, _meter_maker(book)),
+        attempts=Attempts(engine, DIALECTS, _meter_maker(book), book),
         gauges=metrics,
         listeners=listeners,
+        running=book,
         keepalive_after_s=settings.keepalive_after_s,
         rng=rng,
     )
@@ -185,12 +189,14 @@ def _announcing(metrics: Metrics) -> Callable[[str, str, str], None]:
 def _meter_maker(book: SpeedBook) -> Callable[[MeterStart], StreamMeter]:
     def make(start: MeterStart) -> StreamMeter:
         deployment_id = start.deployment.id
+        cold = book.cold(deployment_id, start.sent)
         return Meter(
             start.sent,
             chars_per_token=book.chars_per_token(deployment_id),
             prompt_estimate=start.prompt_tokens,
-            cold=book.cold(deployment_id, start.sent),
-            retry=start.retry,
+            marks=tuple(name for name, holds in (("cold", cold), ("retry", start.retry)) if holds),
+            asked_tier=start.asked_tier,
+            tools=start.tools,
         )
 
     return make
@@ -252,6 +258,7 @@ class Listening:
 
         self._server.on_ready = ready
         lag = asyncio.create_task(watch_loop_lag(self._gateway.metrics.loop_lag))
+        looking = asyncio.create_task(self._look_at_streams())
         apart = asyncio.create_task(self._serve_apart())
         try:
             await self._server.serve(sockets=[self._socket])
@@ -259,9 +266,18 @@ class Listening:
             if self._apart is not None:
                 self._apart[0].should_exit = True
             lag.cancel()
-            await asyncio.gather(lag, apart, return_exceptions=True)
+            looking.cancel()
+            await asyncio.gather(lag, looking, apart, return_exceptions=True)
             self._socket.close()
             await self._gateway.close()
+
+    async def _look_at_streams(self) -> None:
+        """A stream that crawls or stays silent is seen before it ends."""
+        gateway = self._gateway
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            now = monotonic()
+            gateway.health.look(gateway.book.look(now), now)
 
     async def _serve_apart(self) -> None:
         if self._apart is not None:

@@ -18,7 +18,7 @@ from gateway.dispatch.answers import error_body, error_event
 
 # Routing wishes that this version does not act on. An ignored wish would be worse than a refused one.
 _UNSUPPORTED_FIELDS = ("provider", "models")
-_UNSUPPORTED_HEADERS = (b"x-gateway-tier", b"x-gateway-strategy", b"x-gateway-timeout-ttft", b"x-gateway-meter")
+_UNSUPPORTED_HEADERS = (b"x-gateway-tier", b"x-gateway-strategy", b"x-gateway-timeout-ttft")
 
 SURFACE = "chat.completions"
 # The record's word for a refusal; everything else is a bad request.
@@ -117,6 +117,7 @@ def _call(services: Services, request: Request, caller: Caller, body: Json, arri
         size=size,
         headers=tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers),
         caller_key=presented_key(request),
+        meter=_wants_meter(request),
         client_request_id=_label(request, b"x-request-id"),
         task=_label(request, b"x-gateway-task"),
         session=_label(request, b"x-gateway-session"),
@@ -148,6 +149,14 @@ def _check(request: Request, body: Json) -> None:
         if request.header(header) is not None:
             name = header.decode()
             raise _bad(name, "is a routing wish that this version does not act on; leave the header out")
+
+
+def _wants_meter(request: Request) -> bool:
+    """`x-gateway-meter: 1`. Raises RequestError for anything but 1 and 0."""
+    value = request.header(b"x-gateway-meter")
+    if value not in (None, "0", "1"):
+        raise _bad("x-gateway-meter", "must be 1 (the stream ends with the record as a comment) or 0")
+    return value == "1"
 
 
 def _bad(field: str, what: str) -> RequestError:

@@ -117,7 +117,8 @@ class Dialect(Protocol):
 class StreamMeter(Protocol):
     """Measures one attempt. Moments are monotonic seconds taken at the read from the socket."""
 
-    def headers(self, at: float) -> None: ...
+    def headers(self, at: float, sent: float | None = None) -> None:
+        """The response head arrived at `at`; `sent` is the final moment of the request's last byte."""
 
     def observe(self, reading: Reading, at: float) -> None: ...
 

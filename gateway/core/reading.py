@@ -45,6 +45,7 @@ class Reading:
     `restart`: a generation begins (`message_start`, `response.created`); a second one in a stream is a splice.
     `serving_model`: another model took over in mid-stream and serves from here on.
     `ping`: a sign of life that is an event of its own; it bears nothing.
+    `plain`: nothing but characters, model, tier and response id is set; nothing else need be looked at.
     """
 
     content: int = 0
@@ -68,3 +69,4 @@ class Reading:
     restart: bool = False
     serving_model: str | None = None
     ping: bool = False
+    plain: bool = False

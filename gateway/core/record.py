@@ -190,7 +190,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [as_json(item) for item in value]
     if isinstance(value, dict):
-        return {name: round(item, 1) if isinstance(item, float) else item for name, item in value.items()}
+        return {
+            name: round(item, _clock_digits(name)) if isinstance(item, float) else item for name, item in value.items()
+        }
     return value
 
 
@@ -200,6 +202,10 @@ def _columns(kind: type) -> tuple[tuple[str, int], ...] | None:
     if not is_dataclass(kind):
         return None
     return tuple((entry.name, _digits(entry.name)) for entry in fields(kind) if entry.name not in _HIDDEN)
+
+
+def _clock_digits(name: str) -> int:
+    return 4 if name.endswith("_ratio") else 1
 
 
 def _digits(name: str) -> int:

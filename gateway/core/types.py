@@ -73,6 +73,15 @@ class Price:
     output: float | None = None
 
 
+def asked_tier(body: Mapping[str, Any]) -> str | None:
+    """The speed tier a request body asks a provider for: `service_tier`, or Anthropic's `speed`."""
+    for name in ("service_tier", "speed"):
+        value = body.get(name)
+        if isinstance(value, str):
+            return value
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """One upstream model at one provider: the unit that is routed to, metered and cooled down.
@@ -132,7 +141,10 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request of a client, parsed and checked. `body` is the client's JSON and is never changed in place."""
+    """One request of a client, parsed and checked. `body` is the client's JSON and is never changed in place.
+
+    `meter`: the stream is to end with the record as a comment.
+    """
 
     id: str
     surface: str
@@ -147,6 +159,7 @@ class Call:
     size: int = 0
     headers: tuple[tuple[str, str], ...] = ()
     caller_key: str | None = field(default=None, repr=False)
+    meter: bool = False
     client_request_id: str | None = None
     task: str | None = None
     session: str | None = None

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from gateway.core.errors import AttemptError
-from gateway.core.record import AttemptRecord
+from gateway.core.record import AttemptRecord, GenerationRecord, as_json
 from gateway.core.types import Candidate
 
 Headers = list[tuple[bytes, bytes]]
@@ -53,6 +53,11 @@ def error_body(
 def error_event(body: bytes) -> bytes:
     """An error inside a stream. No `[DONE]` follows: the answer did not end well."""
     return b"data: " + body + b"\n\n"
+
+
+def meter_comment(record: GenerationRecord) -> bytes:
+    """The record as one comment line of a stream: no client takes it for an event."""
+    return b": gateway " + orjson.dumps(as_json(record)) + b"\n\n"
 
 
 def _attempt(entry: AttemptRecord) -> dict[str, Any]:

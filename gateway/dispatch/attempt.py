@@ -5,10 +5,17 @@ from dataclasses import dataclass
 
 from gateway.core.clock import monotonic, utc_now
 from gateway.core.errors import AttemptError
-from gateway.core.ports import Dialect, Engine, Exchange, Sink, StreamMeter
+from gateway.core.ports import Dialect, Engine, Exchange, RunningStreams, Sink, StreamMeter
 from gateway.core.reading import WireError
 from gateway.core.types import Call, Candidate, Deployment, Provider
-from gateway.dispatch.answers import STREAM_HEADERS, error_body, error_event, passed_on, routing_headers
+from gateway.dispatch.answers import (
+    STREAM_HEADERS,
+    error_body,
+    error_event,
+    meter_comment,
+    passed_on,
+    routing_headers,
+)
 from gateway.dispatch.deadlines import Deadlines, Pulse
 from gateway.dispatch.journey import Journey, Trial
 from gateway.dispatch.relay import Relay
@@ -25,12 +32,15 @@ SHORTEST_SECRET = 12
 
 @dataclass(frozen=True, slots=True)
 class MeterStart:
-    """What a meter is told at the start: its deployment, t0, the prompt estimate, and whether it is a later attempt."""
+    """What a meter is told at the start: its deployment, t0, the prompt estimate, whether it is a later attempt, the
+    speed tier that was asked for, and whether tools may be called."""
 
     deployment: Deployment
     sent: float
     prompt_tokens: int
     retry: bool
+    asked_tier: str | None = None
+    tools: bool = False
 
 
 NewMeter = Callable[[MeterStart], StreamMeter]
@@ -39,29 +49,36 @@ NewMeter = Callable[[MeterStart], StreamMeter]
 class Attempts:
     """Makes attempts. Holds what they share; keeps nothing of any one of them."""
 
-    def __init__(self, engine: Engine, dialects: Mapping[str, Dialect], new_meter: NewMeter) -> None:
+    def __init__(
+        self, engine: Engine, dialects: Mapping[str, Dialect], new_meter: NewMeter, running: RunningStreams
+    ) -> None:
         self._engine = engine
         self._dialects = dialects
         self._new_meter = new_meter
+        self._running = running
 
     async def run(self, journey: Journey, trial: Trial, sink: Sink, pulse: Pulse, *, last: bool) -> None:
         """Raises AttemptError while another deployment may still answer. Afterwards `trial.outcome` is set."""
         call, deployment = journey.call, trial.candidate.deployment
         dialect = self._dialects[deployment.provider.dialect]
         deadlines = Deadlines(call, pulse, last=last)
-        request, trial.dropped = outbound(call, deployment, dialect)
+        sent = outbound(call, deployment, dialect)
+        request, trial.dropped = sent.request, sent.dropped
         limits = call.target.timeouts
         longest_s = limits.pool_s + (deployment.provider.connect_s or limits.connect_s) + limits.tls_s
         exchange = await deadlines.bound(self._engine.open(deployment.provider, request, limits), longest_s)
         trial.exchange = exchange
+        needs = call.needs
+        start = MeterStart(deployment, exchange.sent, needs.prompt_tokens, trial.retry, sent.tier, needs.tools)
+        trial.meter = meter = self._new_meter(start)
+        if call.stream:
+            self._running.began(deployment.id, meter)
         await _head(exchange, deadlines)
         journey.count_sending(trial)
+        assert exchange.headers_at is not None
+        meter.headers(exchange.headers_at, exchange.sent)
         if not 200 <= exchange.status < 300:
             raise await _refusal(exchange, dialect, deployment)
-        meter = self._new_meter(MeterStart(deployment, exchange.sent, call.needs.prompt_tokens, trial.retry))
-        trial.meter = meter
-        assert exchange.headers_at is not None
-        meter.headers(exchange.headers_at)
         if call.stream:
             await self._stream(journey, trial, sink, deadlines, pulse)
         else:
@@ -86,7 +103,11 @@ class Attempts:
                 *passed_on(exchange.headers),
             ]
 
-        await relay.run(sink, head, keep_usage=wants_usage(journey.call))
+        def comment() -> bytes:
+            return meter_comment(journey.tell(trial, "ok", monotonic()))
+
+        wanted = journey.call.meter
+        await relay.run(sink, head, keep_usage=wants_usage(journey.call), footer=comment if wanted else None)
         journey.overhead_s += relay.passing_s
         if relay.error is None:
             trial.outcome = "ok"
@@ -97,7 +118,8 @@ class Attempts:
             exchange.close()
             if relay.error.wire is not None:
                 scrubbed(relay.error.wire, provider)
-            await sink.write(error_event(_late_error(relay.error, trial.candidate)))
+            told = meter_comment(journey.tell(trial, trial.outcome, monotonic())) if wanted else b""
+            await sink.write(told + error_event(_late_error(relay.error, trial.candidate)))
         await sink.end()
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from gateway.core.clock import monotonic
 from gateway.core.errors import AttemptError, RequestError
-from gateway.core.ports import HealthBook, Listener, Planner, Sink
+from gateway.core.ports import HealthBook, Listener, Planner, RunningStreams, Sink
 from gateway.core.record import GenerationRecord
 from gateway.core.types import Call, Candidate, Plan
 from gateway.dispatch.answers import (
@@ -42,7 +42,8 @@ class Gauges(Protocol):
 
     def request_ended(self, model: str) -> None: ...
 
-    def attempt_began(self, deployment_id: str) -> None: ...
+    def attempt_began(self, deployment_id: str) -> int:
+        """Returns how many are under way there now, this one included."""
 
     def attempt_ended(self, deployment_id: str) -> None: ...
 
@@ -56,6 +57,7 @@ class Dispatcher:
     attempts: Attempts
     gauges: Gauges
     listeners: Sequence[Listener]
+    running: RunningStreams
     keepalive_after_s: float
     rng: random.Random
 
@@ -121,7 +123,7 @@ class Dispatcher:
         trial = journey.begin(candidate, monotonic())
         trial.on_commit = lambda: verdicts.committed(candidate, monotonic())
         self.health.admit(deployment, trial.began)
-        self.gauges.attempt_began(deployment.id)
+        trial.in_flight = self.gauges.attempt_began(deployment.id)
         sink, pulse, last = way
         try:
             await self.attempts.run(journey, trial, sink, pulse, last=last)
@@ -131,6 +133,8 @@ class Dispatcher:
             if trial.exchange is not None:
                 trial.exchange.close()
             self.gauges.attempt_ended(deployment.id)
+            if trial.meter is not None:
+                self.running.ended(deployment.id, trial.meter)
             self._settle(journey, verdicts, trial)
         if trial.committed:
             journey.outcome = trial.outcome or "error"

@@ -1,6 +1,6 @@
 """The account of one request while it runs: its attempts, its waits, and at the end its record."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.core.clock import iso_utc, utc_now
@@ -26,6 +26,7 @@ class Trial:
     outcome: str | None = None
     error: AttemptError | None = None
     committed: bool = False
+    in_flight: int | None = None
     on_commit: Callable[[], None] | None = None
 
     def commit(self) -> None:
@@ -53,6 +54,7 @@ class Journey:
         self.overhead_s = 0.0
         self.client_ttft_s: float | None = None
         self._final: Trial | None = None
+        self._told: GenerationRecord | None = None
         self._measured = Measurement()
         self._cost_usd: float | None = None
 
@@ -75,6 +77,20 @@ class Journey:
             waited = exchange.pool_wait_s + (exchange.connect_s or 0.0)
             self.overhead_s += max(0.0, exchange.sent - trial.began - waited)
 
+    def tell(self, trial: Trial, outcome: str, now: float) -> GenerationRecord:
+        """The record as the client is told it within the stream; it stays the record if nothing else comes of it."""
+        before = (trial.outcome, self.outcome, self.error)
+        trial.outcome, self.outcome = outcome, outcome
+        self.error = trial.error.code if trial.error else None
+        attempts, errors = list(self.attempts), list(self.errors)
+        self.close(trial, now)
+        told = self.record(now)
+        self.attempts, self.errors = attempts, errors
+        # Until the client has it, the answer is not complete.
+        trial.outcome, self.outcome, self.error = before
+        self._told = told
+        return told
+
     def close(self, trial: Trial, now: float) -> None:
         """An attempt ended: its entry is written, and its figures kept where it is the one that answered."""
         outcome = trial.outcome or "cancelled"
@@ -93,9 +109,11 @@ class Journey:
 
     def record(self, now: float) -> GenerationRecord:
         """The finished record."""
+        if self._told is not None and (self._told.outcome, self._told.error) == (self.outcome, self.error):
+            return self._told
         call, trial, measured = self.call, self._final, self._measured
         deployment = trial.candidate.deployment if trial else None
-        wasted = [entry.cost_usd for entry in self.attempts[:-1] if entry.cost_usd is not None]
+        wasted = _wasted(self.attempts[:-1])
         return GenerationRecord(
             id=call.id,
             created=iso_utc(self.created),
@@ -127,9 +145,11 @@ class Journey:
             stream_events=measured.stream_events,
             dropped_params=trial.dropped if trial else (),
             cost_usd=self._cost_usd,
-            cost_wasted_usd=sum(wasted, 0.0),
+            splice=measured.splice,
+            cost_wasted_usd=wasted,
             attempts=tuple(self.attempts),
             gaps_s=measured.gaps_s,
+            in_flight=trial.in_flight if trial else None,
         )
 
     def _timing(self, trial: Trial | None, timing: Timing) -> Timing:
@@ -163,6 +183,13 @@ def _entry(
         connect_ms=_ms(exchange.connect_s) if exchange else None,
         cost_usd=cost_usd,
     )
+
+
+def _wasted(attempts: Sequence[AttemptRecord]) -> float | None:
+    """What the attempts before the last one cost; None where that is not known of one that was answered at all."""
+    costs = [entry.cost_usd for entry in attempts if entry.ttft_ms is not None or entry.cost_usd is not None]
+    known = [cost_usd for cost_usd in costs if cost_usd is not None]
+    return sum(known, 0.0) if len(known) == len(costs) else None
 
 
 def cost(price: Price | None, measured: Measurement) -> float | None:

@@ -52,8 +52,18 @@ class Relay:
         self.passing_s = 0.0
         self.error: AttemptError | None = None
 
-    async def run(self, sink: Sink, head: Callable[[], Headers], *, keep_usage: bool) -> None:
-        """Relays until the stream ends. `head` gives the response headers at the moment of the commit."""
+    async def run(
+        self,
+        sink: Sink,
+        head: Callable[[], Headers],
+        *,
+        keep_usage: bool,
+        footer: Callable[[], bytes] | None = None,
+    ) -> None:
+        """Relays until the stream ends. `head` gives the response headers at the moment of the commit.
+
+        `footer` gives what is written before the terminal marker of an answer that ended well.
+        """
         ended = False
         while not (ended or self._terminal or self.error):
             try:
@@ -73,7 +83,7 @@ class Relay:
                 await self._hold(out, at, sink, head)
             elif out:
                 await self._write(sink, out)
-        await self._conclude(sink, head)
+        await self._conclude(sink, head, footer)
 
     # --- reading ---
 
@@ -185,7 +195,7 @@ class Relay:
             self._deadlines.took(ended)
         self._pulse.put_off(ended)
 
-    async def _conclude(self, sink: Sink, head: Callable[[], Headers]) -> None:
+    async def _conclude(self, sink: Sink, head: Callable[[], Headers], footer: Callable[[], bytes] | None) -> None:
         """The stream is over: was that an answer?"""
         if self.error is not None:
             if self._begun:
@@ -199,7 +209,8 @@ class Relay:
         if not whole:
             self.error = AttemptError("cut")
             return
-        await self._write(sink, self._terminal or DONE)
+        told = footer() if footer is not None else b""
+        await self._write(sink, told + (self._terminal or DONE))
 
 
 def _decodable(raw: bytes) -> bytes:

@@ -1,6 +1,7 @@
 """The request that goes to a provider: body, headers, and nothing of the caller's that is not on a list."""
 
 import json
+from dataclasses import dataclass
 
 import orjson
 
@@ -8,17 +9,27 @@ from gateway import __version__
 from gateway.core.errors import AttemptError
 from gateway.core.ports import Dialect, Outbound
 from gateway.core.reading import WireError
-from gateway.core.types import Call, Deployment, Json
+from gateway.core.types import Call, Deployment, Json, asked_tier
 
 # Beta and version flags, and what OpenRouter shows as the calling app. Never a credential, cookie or forwarding header.
 _ALLOWED = frozenset({"openai-beta", "anthropic-beta", "anthropic-version", "http-referer", "x-title"})
 _TRACE = frozenset({"traceparent", "tracestate"})
 
 
-def outbound(call: Call, deployment: Deployment, dialect: Dialect) -> tuple[Outbound, tuple[str, ...]]:
-    """The request for this deployment, and the names of parameters that were dropped or renamed for it."""
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A request for one deployment, the parameters that were dropped for it, and the speed tier it asks for."""
+
+    request: Outbound
+    dropped: tuple[str, ...]
+    tier: str | None
+
+
+def outbound(call: Call, deployment: Deployment, dialect: Dialect) -> Sending:
+    """What is sent to this deployment."""
     path, body, dropped = dialect.request(call, deployment)
-    return Outbound(path, dumps(body), tuple(_headers(call, deployment).items())), dropped
+    request = Outbound(path, dumps(body), tuple(_headers(call, deployment).items()))
+    return Sending(request, dropped, asked_tier(body))
 
 
 def _headers(call: Call, deployment: Deployment) -> dict[str, str]:

@@ -8,6 +8,10 @@ from gateway.core.record import Chars, Measurement, Speed, StreamEvents, Timing,
 from gateway.core.types import Progress
 from gateway.metering.quality import MIN_WINDOW_S, QUICK_GAP_S, Facts, Span
 from gateway.metering.rates import judge_speed
+from gateway.metering.served import DOWNGRADED, OTHER_MODEL
+from gateway.metering.server_clock import compared, disagrees
+from gateway.metering.tiers import downgraded
+from gateway.metering.usage import merged
 
 # Gaps kept for the histogram, 4 bytes each. Of a longer stream the rest shows in max_gap and stalls only.
 KEPT_GAPS = 4096
@@ -19,7 +23,9 @@ class Meter:
     """Implements `StreamMeter`. Moments are monotonic seconds; all events of one read must carry the same moment.
 
     `t0`: when the last byte of the attempt's request was written. `chars_per_token` and `prompt_estimate` stand in
-    where the provider sends no usage. Feed it with `observe` for a stream, with `whole` for an answer in one body.
+    where the provider sends no usage. `asked_tier`: the speed tier the request asked the provider for. `tools`: it may
+    answer with a call that comes whole after a silence. Feed it with `observe` for a stream, with `whole` for an answer
+    in one body.
     """
 
     __slots__ = (
@@ -28,6 +34,7 @@ class Meter:
         "_answer_largest",
         "_answer_last",
         "_answer_reads",
+        "_asked_tier",
         "_bad",
         "_blocked_s",
         "_choices",
@@ -44,18 +51,24 @@ class Meter:
         "_first_event",
         "_gaps",
         "_headers",
+        "_id",
+        "_id_changes",
         "_is_whole",
         "_largest",
         "_last",
         "_longest_gap_s",
         "_marks",
         "_model",
+        "_pings",
         "_quick_gaps",
         "_read_answer",
         "_read_chars",
         "_reads",
         "_reasoning",
+        "_silence_tells",
+        "_spliced",
         "_stalls",
+        "_started",
         "_summarised",
         "_t0",
         "_tier",
@@ -74,12 +87,15 @@ class Meter:
         *,
         chars_per_token: float = CHARS_PER_TOKEN,
         prompt_estimate: int | None = None,
-        cold: bool = False,
-        retry: bool = False,
+        marks: tuple[str, ...] = (),
+        asked_tier: str | None = None,
+        tools: bool = False,
     ) -> None:
         self._t0 = t0
         self._estimates = (chars_per_token, prompt_estimate)
-        self._marks = tuple(name for name, holds in (("cold", cold), ("retry", retry)) if holds)
+        self._marks = marks
+        self._asked_tier = asked_tier
+        self._silence_tells = not tools
         self.first_token: float | None = None
         self._headers: float | None = None
         self._first_event: float | None = None
@@ -95,7 +111,10 @@ class Meter:
         self._gaps = array("f")
         self._quick_gaps = self._stalls = 0
         self._longest_gap_s = self._blocked_s = self._window_blocked_s = 0.0
-        self._comments = self._bad = 0
+        self._comments = self._pings = self._bad = 0
+        self._id: str | None = None
+        self._id_changes = 0
+        self._started = self._spliced = False
         self._choices = 1
         self._corrupt = self._error = self._summarised = self._whole_tool = self._is_whole = False
         self._usage: Usage | None = None
@@ -110,9 +129,11 @@ class Meter:
         """A finish reason or the dialect's end marker was seen."""
         return self._finish is not None or self._end is not None
 
-    def headers(self, at: float) -> None:
-        """The response head arrived."""
+    def headers(self, at: float, sent: float | None = None) -> None:
+        """The response head arrived; `sent` is when the last byte of the request really had left, known by now."""
         self._headers = at
+        if sent is not None:
+            self._t0 = sent
 
     def comment(self) -> None:
         """A comment or ping: no event, no token."""
@@ -125,13 +146,16 @@ class Meter:
 
     def observe(self, reading: Reading, at: float) -> None:
         """One event, in the order of the stream."""
-        answer = reading.content + reading.tool
-        chars = answer + reading.reasoning
+        plain = reading.plain
+        if not plain:
+            if reading.ping:
+                self._pings += 1
+                return
+            self._note(reading)
         if self._first_event is None:
             self._first_event = at
-        if reading.repeat and not self._events:
-            # A whole message at the end is all there is when nothing was streamed before it.
-            reading.content = chars = answer = reading.repeat
+        answer = reading.content + reading.tool
+        chars = answer + reading.reasoning
         if chars:
             if at != self._last or not self._events:
                 self._next_read(at)
@@ -144,26 +168,15 @@ class Meter:
                 self._reasoning += reading.reasoning
         if self._model is None:
             self._model = reading.model
+        if reading.response_id != self._id:
+            self._note_id(reading.response_id)
         if reading.tier is not None:
             self._tier = reading.tier
-        if reading.usage is not None or reading.finish is not None or reading.terminal:
+        if not plain:
             self._note_end(reading, at)
-        if reading.bad or reading.error or reading.summarised or reading.tool_calls_whole or reading.choices > 1:
-            self._note(reading)
-        if reading.server_clock is not None:
-            self._clock = {**(self._clock or {}), **reading.server_clock}
-
-    def _note_end(self, reading: Reading, at: float) -> None:
-        """What comes at the end of a stream; running counts come with every event, the last one stays."""
-        if reading.finish is not None:
-            self._finish = reading.finish
-        if reading.usage is not None:
-            self._usage = reading.usage
-            self._usage_at = self._events
-        if reading.terminal and self._end is None:
-            self._end = at
 
     def _note(self, reading: Reading) -> None:
+        """What is rare, and comes to bear before the event's tokens are counted."""
         self._choices = max(self._choices, reading.choices)
         self._error = self._error or reading.error is not None
         self._summarised = self._summarised or reading.summarised
@@ -172,6 +185,49 @@ class Meter:
             self._bad += 1
             # Between the first token and the finish reason it most likely bore tokens.
             self._corrupt = self._corrupt or (self._events > 0 and self._finish is None)
+        if reading.repeat and not self._events:
+            # A whole message at the end is all there is when nothing was streamed before it.
+            reading.content, reading.reasoning, reading.tool = reading.repeat, 0, 0
+        if reading.serving_model is not None:
+            self._model = reading.serving_model
+            self._marks = (*(mark for mark in self._marks if mark != OTHER_MODEL), OTHER_MODEL)
+        if reading.restart:
+            self._note_start()
+
+    def _note_id(self, response_id: str | None) -> None:
+        if response_id is not None:
+            self._id_changes += self._id is not None
+            self._id = response_id
+
+    def _note_start(self) -> None:
+        """A second generation in one stream: what came of the first is not what the usage counts."""
+        if self._started:
+            self._spliced = True
+            self.first_token = self._answer_first = None
+            self._last = self._unbooked_s = self._answer_last = 0.0
+            self._read_chars = self._read_answer = 0
+            self._reads = self._events = self._first_chars = self._largest = 0
+            self._answer_reads = self._answer_first_chars = self._answer_largest = 0
+            self._content = self._reasoning = self._tool = 0
+            self._usage = None
+        self._started = True
+
+    @property
+    def _splice(self) -> bool:
+        """Two answers in one stream. A vendor that gives every chunk an id of its own does not splice."""
+        return self._spliced or 0 < 3 * self._id_changes <= self._events
+
+    def _note_end(self, reading: Reading, at: float) -> None:
+        """What comes at the end of a stream; running counts come with every event, the last one stays."""
+        if reading.finish is not None:
+            self._finish = reading.finish
+        if reading.usage is not None:
+            self._usage = reading.usage if self._usage is None else merged(self._usage, reading.usage)
+            self._usage_at = self._events
+        if reading.terminal and self._end is None:
+            self._end = at
+        if reading.server_clock is not None:
+            self._clock = {**(self._clock or {}), **reading.server_clock}
 
     def whole(self, reading: Reading, at: float) -> None:
         """An answer that came in one body: counts, but nothing that time could be taken from."""
@@ -226,33 +282,38 @@ class Meter:
         chars = self._content + self._reasoning + self._tool
         chars_per_token = self._estimates[0]
         window_s = now - first - self._window_blocked_s - self._unbooked_s
+        if not self._silence_tells:  # a call that is held back comes after a silence that says nothing
+            window_s = self._last - first - self._window_blocked_s
         after = chars - (self._first_chars or self._read_chars)
         return Progress(
             elapsed_s=now - self._t0,
             first_token_s=first - self._t0,
             tokens=chars / chars_per_token,
             tps=after / chars_per_token / window_s if window_s > MIN_WINDOW_S else None,
+            resting=self._summarised or self._whole_tool or self._choices > 1 or self.terminated,
             prompt_tokens=self._estimates[1],
         )
 
     def finish(self, outcome: str, at: float) -> Measurement:
-        """What was measured; `outcome` is `ok`, `error`, `truncated` or `cancelled`. Call it once, at the end."""
+        """What was measured; `outcome` is `ok`, `error`, `truncated` or `cancelled`. Called at the end."""
         if self._read_chars:
             self._book_read()
         facts = self._facts("error" if self._error and outcome == "ok" else outcome)
         tokens = self._tokens(facts)
+        speed, clock = self._speed(facts, tokens)
         return Measurement(
             timing=self._timing(at if self._end is None else self._end),
             tokens=tokens,
             chars=Chars(self._content, self._reasoning, self._tool),
-            speed=self._speed(facts, tokens),
-            stream_events=StreamEvents(0 if self._is_whole else self._events, self._comments, self._bad),
+            speed=speed,
+            stream_events=StreamEvents(0 if self._is_whole else self._events, self._comments + self._pings, self._bad),
             gaps_s=tuple(self._gaps),
             finish_reason=self._finish,
             terminated=self.terminated,
             served_model=self._model,
             served_tier=self._tier,
-            server_clock=self._clock,
+            server_clock=clock,
+            splice=self._splice,
         )
 
     def _facts(self, outcome: str) -> Facts:
@@ -278,7 +339,7 @@ class Meter:
             reasoning_chars=self._reasoning,
             summarised=self._summarised,
             whole_tool=self._whole_tool,
-            corrupt=self._corrupt,
+            corrupt=self._corrupt or self._splice,
             gaps=max(0, self._reads - 1),
             quick_gaps=self._quick_gaps,
             longest_gap_s=self._longest_gap_s,
@@ -305,12 +366,19 @@ class Meter:
             return replace(counts, source="usage") if usage is not None else Tokens()
         return replace(counts, output=max(1, round(facts.all.chars / chars_per_token)), source="estimate")
 
-    def _speed(self, facts: Facts, tokens: Tokens) -> Speed:
+    def _speed(self, facts: Facts, tokens: Tokens) -> tuple[Speed, dict[str, float] | None]:
+        """The rates, and the provider's clock with our difference to it."""
         marks = ("cached", *self._marks) if tokens.cached else self._marks
+        if downgraded(self._asked_tier, self._tier):
+            marks = (*marks, DOWNGRADED)
         if self._is_whole:
-            return Speed(quality=facts.outcome if facts.outcome != "ok" else None, marks=marks)
+            return Speed(quality=facts.outcome if facts.outcome != "ok" else None, marks=marks), self._clock
         estimated = facts.all.chars / self._estimates[0] if facts.output is None else None
-        return judge_speed(facts, self._clock, estimated, marks)
+        speed = judge_speed(facts, self._clock, estimated, marks)
+        if self._clock is None:
+            return speed, None
+        clock = compared(self._clock, speed, facts.output, self._since(self.first_token))
+        return (replace(speed, marks=(*marks, "clock")) if disagrees(clock) else speed), clock
 
     def _timing(self, end: float) -> Timing:
         streamed = not self._is_whole

@@ -3,6 +3,7 @@
 from gateway.core.record import Speed
 from gateway.metering import quality
 from gateway.metering.quality import Facts
+from gateway.metering.server_clock import server_rate
 
 _UNSOUND_ANSWER = frozenset({"error", "cancelled", "truncated", "corrupt", "estimate", "whole_tool", "client_blocked"})
 _BY_SERVER = frozenset({"burst", "whole_tool"})
@@ -16,8 +17,10 @@ def judge_speed(facts: Facts, clock: dict[str, float] | None, estimated: float |
     if word == "ok" and facts.output is not None:
         rate, source = facts.all.rate(facts.output), "client"
     elif word in _BY_SERVER and facts.output is not None and facts.choices == 1 and not facts.predicted:
-        rate = _server_rate(clock, facts.output)
-        if rate is not None:
+        rate = server_rate(clock, facts.output)
+        if quality.implausible(rate):
+            rate = None
+        if rate:
             source, window_s = "server", facts.output / rate
     even = _evenly_streamed(facts)
     return Speed(
@@ -57,12 +60,3 @@ def _evenly_streamed(facts: Facts) -> bool:
     if facts.events < quality.MIN_EVENTS or not span.long_enough or facts.choices > 1 or facts.corrupt:
         return False
     return not (span.in_one_piece or quality.bursts(facts) or quality.blocked(facts))
-
-
-def _server_rate(clock: dict[str, float] | None, output: int) -> float | None:
-    """By the best of the clocks the provider sent: time between tokens, its own rate, the time of the decode."""
-    if not clock:
-        return None
-    between, own, decode = clock.get("itl_ms"), clock.get("tokens_per_s"), clock.get("completion_ms")
-    rate = 1000 / between if between else own or (1000 * output / decode if decode else None)
-    return None if not rate or quality.implausible(rate) else rate

@@ -68,6 +68,7 @@ def _read_plain(reading: Reading, event: Any) -> bool:
     value = event.get("service_tier")
     if value and type(value) is str:
         reading.tier = value
+    reading.plain = True
     return True
 
 

@@ -81,9 +81,11 @@ class Metrics:
     def request_ended(self, model: str) -> None:
         self._in_flight[(self._public(model),)].dec()
 
-    def attempt_began(self, deployment_id: str) -> None:
-        """An attempt at this deployment is under way."""
-        self._of(deployment_id).in_flight.inc()
+    def attempt_began(self, deployment_id: str) -> int:
+        """An attempt at this deployment is under way; returns how many there are now."""
+        gauge = self._of(deployment_id).in_flight
+        gauge.inc()
+        return int(gauge.value)
 
     def attempt_ended(self, deployment_id: str) -> None:
         self._of(deployment_id).in_flight.dec()

@@ -199,7 +199,7 @@ def test_an_answer_in_one_body_has_counts_and_no_rate() -> None:
 
 
 def test_marks_say_what_makes_a_sample_special() -> None:
-    meter = Meter(0.0, cold=True, retry=True)
+    meter = Meter(0.0, marks=("cold", "retry"))
     measured = streamed(steady(10), Usage(input=10, cached=4, output=10), meter=meter)
     assert measured.speed.marks == ("cached", "cold", "retry")
     assert streamed(steady(10), Usage(input=10, cached=0, output=10)).speed.marks == ()
