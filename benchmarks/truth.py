@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import functools
 import json
 import sys
 import tempfile
@@ -50,10 +51,13 @@ class Cell:
         return agrees and not self.unexpected and self.ttft_ms.holds and self.rate.holds
 
 
-async def measured(run: Setting, shape: Shape, concurrency: int, count: int, done: Callable[[], None]) -> Cell:
-    """Runs a cell and judges it."""
+async def measured(
+    run: Setting, shape: Shape, counts: tuple[int, int], spread_s: float, done: Callable[[], None]
+) -> Cell:
+    """Runs a cell and judges it. `counts`: streams at once, and in all; the first ones begin within `spread_s`."""
+    concurrency = counts[0]
     model, provider = model_name(shape, concurrency), provider_name(shape)
-    sent = await streams(run.port, model, (concurrency, count), shape.length_s, done)
+    sent = await streams(run.port, model, counts, spread_s, done)
     records = run.records([one.id for one in sent])
     truths = {one["prompt_tokens"]: one for one in run.truths(provider) if one["model"] == model}
     first = min(shape.script.get("tokens_per_chunk", 1), shape.script["output_tokens"])
@@ -101,7 +105,9 @@ async def _run(options: argparse.Namespace, screen: Console) -> tuple[list[Cell]
         for at in options.concurrency:
             for shape in shapes:
                 progress.update(task, description=f"{shape.name}, {at} at once")
-                cells.append(await measured(run, shape, at, counts[at], lambda: progress.advance(task)))
+                spread_s = 0.0 if options.together else shape.length_s
+                done = functools.partial(progress.advance, task)
+                cells.append(await measured(run, shape, (at, counts[at]), spread_s, done))
         progress.update(task, description="what is no speed")
         findings = await truth_odd.findings(run) if options.only is None else []
     return cells, findings
@@ -131,6 +137,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.truth", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer streams: a look, not a proof")
     parser.add_argument("--concurrency", type=int, nargs="+", choices=CONCURRENCIES, default=list(CONCURRENCIES))
+    parser.add_argument(
+        "--together", action="store_true", help="begin all at one moment; else within a stream's length"
+    )
     parser.add_argument("--only", metavar="TEXT", help="only shapes with this in their name")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure as JSON")
     return parser.parse_args(arguments)
@@ -144,8 +153,9 @@ def _table(cells: Sequence[Cell]) -> Table:
         f"{bars.RATE_MEDIAN:.0%} and {bars.RATE_P95:.0%}, /metrics to a bucket, "
         f"/v1/speed within {bars.QUANTILE_ERROR:.0%}",
     )
-    for heading in ("streams", "at once", "n"):
-        table.add_column(heading, justify="left" if heading == "streams" else "right")
+    table.add_column("streams", min_width=26)
+    for heading in ("at once", "n"):
+        table.add_column(heading, justify="right")
     for heading in ("TTFT ms: median", "p95", "tok/s: median", "p95", "other quality", "/metrics", "/v1/speed", ""):
         table.add_column(heading, justify="right")
     for cell in cells:
