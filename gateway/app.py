@@ -133,6 +133,7 @@ def assemble(settings: Settings, further: Iterable[Listener] = ()) -> Gateway:
     health = Health(
         catalog.deployments.values(), settings.breaker, settings.sag, book, _announcing(metrics), clock=monotonic
     )
+    metrics.watch_speeds(book)
     metrics.watch_states(lambda deployment: health.health(deployment, monotonic()).state)
     state = open_folder(settings.state)
     if state is not None:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from gateway.core.reading import Reading, WireError
 from gateway.core.record import GenerationRecord, Measurement
-from gateway.core.speed import SpeedReport, WindowReport
+from gateway.core.speed import WINDOWS, SpeedReport, WindowReport
 from gateway.core.types import Call, Deployment, Health, Json, Plan, Progress, Provider, Quirks, SpeedEvidence, Timeouts
 
 
@@ -182,8 +182,11 @@ class SpeedEvidenceSource(Protocol):
 class SpeedReports(Protocol):
     """The statistics as people and APIs read them."""
 
-    def report(self, deployment_id: str, now: float) -> SpeedReport:
-        """Everything, with the windows 5m, 1h, 24h and 7d. An empty report for a deployment never heard of."""
+    def report(self, deployment_id: str, now: float, windows: Mapping[str, float] = WINDOWS) -> SpeedReport:
+        """Everything, with these windows (seconds by name). An empty report for a deployment never heard of.
+
+        A long window costs a merge of many slots: who needs but one asks for one.
+        """
 
     def window(self, deployment_id: str, seconds: float, now: float) -> WindowReport:
         """The last so many seconds (to one slot)."""

@@ -151,13 +151,13 @@ class SpeedBook:
         page = self._pages.get(deployment_id)
         return window_report(page.window(seconds, now)) if page is not None else WindowReport()
 
-    def report(self, deployment_id: str, now: float) -> SpeedReport:
+    def report(self, deployment_id: str, now: float, windows: Mapping[str, float] = WINDOWS) -> SpeedReport:
         """Everything that is known."""
         page = self._pages.get(deployment_id, _EMPTY)
         baseline = page.baseline.estimate(now)
         speed = page.speed.estimate(now)
         return SpeedReport(
-            windows={name: window_report(page.window(seconds, now)) for name, seconds in WINDOWS.items()},
+            windows={name: window_report(page.window(seconds, now)) for name, seconds in windows.items()},
             load=load_bins(page.window(_LOAD_S, now)),
             ttft_model=_ttft_model(page),
             baseline_tps=exp(baseline.mean) if baseline else None,

@@ -4,12 +4,13 @@ from math import exp
 from typing import Protocol
 
 from gateway.core.ports import SpeedEvidenceSource, SpeedReports
-from gateway.core.speed import SpeedReport, WindowReport
+from gateway.core.speed import WINDOWS, SpeedReport, WindowReport
 from gateway.core.types import Estimate
 from gateway.telemetry.labels import SPEED_STATS, TTFT_STATS
 from gateway.telemetry.registry import Registry
 
 WINDOW = "5m"
+_WINDOWS = {WINDOW: WINDOWS[WINDOW]}
 # How far from the estimate its bounds are, in standard errors: as far as routing believes.
 BOUND_ERRORS = 2.5
 
@@ -36,7 +37,7 @@ class DeploymentFigures:
 
     def refresh(self, book: SpeedStatistics, now: float) -> None:
         """Takes up what the book says at this moment."""
-        self._show(book.report(self._deployment, now), book.evidence(self._deployment, now).speed)
+        self._show(book.report(self._deployment, now, _WINDOWS), book.evidence(self._deployment, now).speed)
 
     def _show(self, report: SpeedReport, estimate: Estimate | None) -> None:
         window = report.windows.get(WINDOW, WindowReport())

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gateway.core.speed import Quantiles, SpeedReport, TtftModel, WindowReport
+from gateway.core.speed import WINDOWS, Quantiles, SpeedReport, TtftModel, WindowReport
 from gateway.core.types import Estimate, SpeedEvidence
 
 REPORT = SpeedReport(
@@ -34,7 +34,8 @@ class Book:
         self.given = dict(evidence or {})
         self.asked = 0
 
-    def report(self, deployment_id: str, now: float) -> SpeedReport:
+    def report(self, deployment_id: str, now: float, windows: Mapping[str, float] = WINDOWS) -> SpeedReport:
+        assert set(windows) == {"5m"}
         self.asked += 1
         return self.reports.get(deployment_id, SpeedReport())
 
