@@ -12,10 +12,15 @@ PROMPT_SIZES = ("2k", "8k", "32k", "128k", "more")
 
 @dataclass(frozen=True, slots=True)
 class Quantiles:
-    """Within 2 % of the exact ones. `count` is the number of values behind them."""
+    """Within 2 % of the exact ones. `count` is the number of values behind them.
+
+    `p1` and `p25` are there for those who read a speed's percentiles the other way round (what 99 % reach).
+    """
 
     count: int = 0
+    p1: float | None = None
     p10: float | None = None
+    p25: float | None = None
     p50: float | None = None
     p75: float | None = None
     p90: float | None = None

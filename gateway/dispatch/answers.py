@@ -110,6 +110,11 @@ def routing_headers(request_id: str, candidate: Candidate | None, attempts: int)
     return headers
 
 
+def overhead_header(seconds: float) -> tuple[bytes, bytes]:
+    """Our own time, on every routed answer that is not a stream."""
+    return b"x-gateway-overhead-ms", f"{seconds * 1000:.1f}".encode()
+
+
 def _value(text: str) -> bytes:
     """Configured names as a header value: printable Latin-1, nothing else."""
     return "".join(char if char.isprintable() else "?" for char in text).encode("latin-1", "replace")

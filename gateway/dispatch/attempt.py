@@ -13,6 +13,7 @@ from gateway.dispatch.answers import (
     error_body,
     error_event,
     meter_comment,
+    overhead_header,
     passed_on,
     routing_headers,
 )
@@ -198,7 +199,7 @@ async def _whole(journey: Journey, trial: Trial, sink: Sink, dialect: Dialect, d
         [
             (b"content-type", b"application/json"),
             (b"content-length", str(len(body)).encode()),
-            (b"x-gateway-overhead-ms", f"{journey.overhead_s * 1000:.1f}".encode()),
+            overhead_header(journey.overhead_s),
             *routing_headers(call.id, trial.candidate, len(journey.attempts) + 1),
             *passed_on(exchange.headers),
         ],
@@ -211,9 +212,11 @@ def scrubbed(wire: WireError, provider: Provider) -> WireError:
     """An upstream's words without the gateway's own credential or configured headers, should they quote them."""
     secrets = [provider.credential.value.rpartition(" ")[2]]
     secrets += [value for _, value in provider.headers if len(value) >= SHORTEST_SECRET]
-    for secret in secrets:
-        if secret and wire.message and secret in wire.message:
-            wire.message = wire.message.replace(secret, "[key]")
+    for secret in filter(None, secrets):
+        wire.message = wire.message and wire.message.replace(secret, "[key]")
+        wire.param = wire.param and wire.param.replace(secret, "[key]")
+        if isinstance(wire.wire_code, str):
+            wire.wire_code = wire.wire_code.replace(secret, "[key]")
     return wire
 
 

@@ -19,6 +19,7 @@ from gateway.dispatch.answers import (
     error_event,
     least_retry_after,
     most_useful,
+    overhead_header,
     routing_headers,
 )
 from gateway.dispatch.attempt import Attempts
@@ -208,6 +209,7 @@ async def _tell(journey: Journey, sink: Sink, status: int, body: bytes, extra: H
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
+        overhead_header(journey.overhead_s),
         *routing_headers(journey.call.id, candidate, len(journey.attempts)),
         *extra,
     ]

@@ -7,7 +7,7 @@ from gateway.metering import quantities as q
 from gateway.metering.sketch import Counts, merge, quantiles
 from gateway.metering.slots import Sheet
 
-SHARES = (0.10, 0.50, 0.75, 0.90, 0.99)
+SHARES = (0.01, 0.10, 0.25, 0.50, 0.75, 0.90, 0.99)
 MIN_UPTIME_REQUESTS = 10
 _NO_COUNTS: Counts = {}
 
