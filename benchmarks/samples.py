@@ -67,6 +67,8 @@ def record(deployment: Deployment) -> GenerationRecord:
         outcome="ok",
         status=200,
         start_ms=0.4,
+        ttft_ms=measured.timing.ttft_ms,
+        duration_ms=measured.timing.duration_ms,
         pool_wait_ms=0.0,
     )
     made = GenerationRecord(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.core.record import GenerationRecord, Measurement
+from gateway.core.record import AttemptRecord, GenerationRecord, Measurement
 from gateway.core.types import Quirks
 from gateway.metering.meter import Meter
 from gateway.providers.dialects import DIALECTS
@@ -87,6 +87,19 @@ def torn(steps: Sequence[Step], sizes: Iterator[int]) -> list[Step]:
 
 def record_of(measurement: Measurement, number: int = 0) -> GenerationRecord:
     """The record of a request that ended well."""
+    timing = measurement.timing
+    attempt = AttemptRecord(
+        deployment=DEPLOYMENT,
+        provider="p0",
+        model="m0",
+        kind="primary",
+        outcome="ok",
+        status=200,
+        headers_ms=timing.headers_ms,
+        ttft_ms=timing.ttft_ms,
+        duration_ms=timing.duration_ms,
+        pool_wait_ms=0.0,
+    )
     return GenerationRecord(
         id=f"gen-{number}",
         created="2026-01-01T00:00:00.000Z",
@@ -98,7 +111,7 @@ def record_of(measurement: Measurement, number: int = 0) -> GenerationRecord:
         deployment=DEPLOYMENT,
         provider="p0",
         reason="order",
-        timing=measurement.timing,
+        timing=timing,
         tokens=measurement.tokens,
         chars=measurement.chars,
         speed=measurement.speed,
@@ -106,4 +119,5 @@ def record_of(measurement: Measurement, number: int = 0) -> GenerationRecord:
         gaps_s=measurement.gaps_s,
         finish_reason=measurement.finish_reason,
         terminated=measurement.terminated,
+        attempts=(attempt,),
     )
