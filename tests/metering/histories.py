@@ -23,7 +23,7 @@ def answered(
     deployment: str = "p/m",
     **fields: Any,
 ) -> GenerationRecord:
-    """A stream that ended well. `tokens`: input, cached, output. Further fields are those of Speed and of the record."""
+    """A stream that ended well. `tokens`: input, cached, output. Further fields are of Speed and of the record."""
     prompt, cached, output = tokens
     speed = {
         "quality": "ok",
