@@ -3,21 +3,24 @@
 import asyncio
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import uvloop
 
 from benchmarks import samples
 from benchmarks.fleet import DEPLOYMENTS, Fleet
 from benchmarks.native_build import BenchmarkError
-from gateway.app import Listening, Settings, assemble
+from gateway.app import Gateway, Listening, Settings, assemble
 from gateway.core.clock import monotonic
 from gateway.limits.keys import KeyRing
+from gateway.metering.book import SpeedBook
 
 TICK_S = 0.001
 BAR_MS = 10.0
 # As long as a scrape takes, in between: what the machine does by itself.
 REST_S = 0.3
+# Different speeds that each deployment has shown.
+SPEEDS = 20
 
 # For every line it reads: one scrape over a connection of its own, then the moments of its beginning and end.
 _SCRAPER = """
@@ -75,9 +78,8 @@ async def _measured(scrapes: int) -> ScrapeDelay:
     try:
         await ready.wait()
         fleet = Fleet(gateway.metrics, catalog)
-        for record in fleet.records:
-            gateway.book.record(record)
-        spans = await _scraped(listening.port, scrapes, fleet)
+        _fill(gateway.book, fleet)
+        spans = await _scraped(gateway, listening.port, scrapes, fleet)
     finally:
         ticking.cancel()
         listening.force()
@@ -94,7 +96,23 @@ async def _measured(scrapes: int) -> ScrapeDelay:
     )
 
 
-async def _scraped(port: int, scrapes: int, fleet: Fleet) -> list[tuple[float, float]]:
+def _fill(book: SpeedBook, fleet: Fleet) -> None:
+    """Statistics with something in them: answers of many speeds from every deployment."""
+    for number in range(SPEEDS):
+        for record in fleet.records:
+            share = 0.5 + number / SPEEDS
+            ttft_ms = 200.0 / share
+            book.record(
+                replace(
+                    record,
+                    timing=replace(record.timing, ttft_ms=ttft_ms, ttfa_ms=ttft_ms),
+                    speed=replace(record.speed, output_tps=50.0 * share, chars_per_s=350.0 * share),
+                    attempts=(replace(record.attempts[0], ttft_ms=ttft_ms),),
+                )
+            )
+
+
+async def _scraped(gateway: Gateway, port: int, scrapes: int, fleet: Fleet) -> list[tuple[float, float]]:
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", _SCRAPER, str(port)), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
@@ -104,6 +122,8 @@ async def _scraped(port: int, scrapes: int, fleet: Fleet) -> list[tuple[float, f
     try:
         for _ in range(scrapes):
             fleet.move()
+            # Asked anew, as after five seconds.
+            gateway.metrics.watch_speeds(gateway.book)
             await asyncio.sleep(0.05)
             child.stdin.write(b"\n")
             words = (await child.stdout.readline()).split()
