@@ -51,7 +51,10 @@ class Framer:
 
     def feed(self, data: bytes) -> list[Event]:
         """Events completed by `data`, in order. Their `raw` parts joined are all bytes fed, less the waiting tail."""
-        if not self._tail and not self._passed and not self._skip_lf and data[-2:] == b"\n\n" and b"\r" not in data:
+        # `find`, not `in`: for one byte in bytes that first tries, and fails, to read the byte as a number.
+        if not (self._tail or self._passed or self._skip_lf) and data[-2:] == b"\n\n" and data.find(b"\r") < 0:
+            if data[:6] == b"data: " and data.find(b"\n") == len(data) - 2:
+                return [Event(data, None, data[6:-2])]
             return [_plain(part) for part in data[:-2].split(b"\n\n")]
         return self._feed_slowly(data)
 
@@ -105,7 +108,7 @@ class Framer:
 
 def _plain(part: bytes) -> Event:
     """The common shape, one `data: …` line, without a search for lines."""
-    if part[:6] == b"data: " and b"\n" not in part:
+    if part[:6] == b"data: " and part.find(b"\n") < 0:
         return Event(part + b"\n\n", None, part[6:])
     raw = part + b"\n\n"
     return _parse(raw, raw)
