@@ -32,6 +32,7 @@ from gateway.routing.needs import needs
 from gateway.routing.planner import RoutePlanner
 from gateway.stores.memory import RecordStore
 from gateway.stores.opening import open_folder
+from gateway.stores.remembering import Remembering
 from gateway.stores.sqlite import SqliteState
 from gateway.telemetry.loop_lag import watch_loop_lag
 from gateway.telemetry.metrics import Metrics
@@ -112,10 +113,13 @@ class Gateway:
     metrics: Metrics
     request_log: RequestLog | None
     state: SqliteState | None
+    remembering: Remembering | None
 
     async def close(self) -> None:
         """Closes upstream connections and writes the tails of the state and of the request log."""
         await self.engine.close()
+        if self.remembering is not None:
+            self.remembering.note()
         if self.state is not None:
             await asyncio.to_thread(self.state.close)
         if self.request_log is not None:
@@ -138,6 +142,7 @@ def assemble(settings: Settings, further: Iterable[Listener] = ()) -> Gateway:
     state = open_folder(settings.state)
     if state is not None:
         metrics.watch_state_dropped(lambda: state.dropped)
+    remembering = None if state is None else Remembering(state, book)
     store = state or RecordStore()
     request_log = RequestLog(settings.request_log) if settings.request_log else None
     engine = HttpEngine(catalog.providers.values(), settings.max_streams)
@@ -174,7 +179,9 @@ def assemble(settings: Settings, further: Iterable[Listener] = ()) -> Gateway:
         max_body=settings.max_body,
         metrics_apart=settings.metrics_listen is not None,
     )
-    return Gateway(settings, services, Application(services), engine, health, book, metrics, request_log, state)
+    return Gateway(
+        settings, services, Application(services), engine, health, book, metrics, request_log, state, remembering
+    )
 
 
 def _announcing(metrics: Metrics) -> Callable[[str, str, str], None]:
@@ -252,6 +259,9 @@ class Listening:
 
     async def run(self, on_ready: Callable[[], None]) -> None:
         """Serves until `stop`. Closes the gateway's parts at the end."""
+        remembering = self._gateway.remembering
+        if remembering is not None:
+            await asyncio.to_thread(remembering.restore)
 
         def ready() -> None:
             self._gateway.services.readiness.ready = True
@@ -260,6 +270,7 @@ class Listening:
         self._server.on_ready = ready
         lag = asyncio.create_task(watch_loop_lag(self._gateway.metrics.loop_lag))
         looking = asyncio.create_task(self._look_at_streams())
+        noting = asyncio.create_task(_noting(remembering))
         apart = asyncio.create_task(self._serve_apart())
         try:
             await self._server.serve(sockets=[self._socket])
@@ -268,7 +279,8 @@ class Listening:
                 self._apart[0].should_exit = True
             lag.cancel()
             looking.cancel()
-            await asyncio.gather(lag, looking, apart, return_exceptions=True)
+            noting.cancel()
+            await asyncio.gather(lag, looking, noting, apart, return_exceptions=True)
             self._socket.close()
             await self._gateway.close()
 
@@ -285,6 +297,11 @@ class Listening:
             server, listening = self._apart
             await server.serve(sockets=[listening])
             listening.close()
+
+
+async def _noting(remembering: Remembering | None) -> None:
+    if remembering is not None:
+        await remembering.run()
 
 
 async def serve(gateway: Gateway, on_ready: Callable[[Listening], None]) -> None:

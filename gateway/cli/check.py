@@ -102,6 +102,7 @@ def _as_json(inspection: Inspection, rows: list[Row]) -> dict[str, object]:
         "problems": list(inspection.problems),
         "missing_secrets": list(inspection.missing),
         "warnings": list(_warnings(inspection)),
+        "state_dir": None if inspection.config is None else _state_path(inspection.config),
         "deployments": [asdict(row) for row in rows],
     }
 

@@ -4,9 +4,10 @@ Not safe across threads; as many connections and processes as there are may work
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,16 @@ _TABLES = (
     "CREATE TABLE learnt (deployment TEXT PRIMARY KEY, at INTEGER NOT NULL, payload BLOB NOT NULL) WITHOUT ROWID",
 )
 _CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+# Rows inserted before a pause. SQLite lets go of the interpreter for each row, but too shortly for another thread to
+# take it: without a pause the event loop gets it after 5 ms only.
+_AT_ONCE = 16
+Pause = Callable[[], object]
+
+
+def _no_pause() -> None:
+    """For those who have no event loop beside them."""
 
 
 class Damaged(Exception):
@@ -148,20 +159,28 @@ class Database:
             raise
 
     def write(
-        self, rows: Iterable[Row], hours: Iterable[Hour], learnt: Iterable[tuple[str, int, bytes]], run: str
+        self, rows: Iterable[Row], hours: Iterable[Hour], learnt: Iterable[Learnt], run: str, pause: Pause = _no_pause
     ) -> None:
-        """All of it or nothing. A row replaces an earlier one of the same name."""
+        """All of it or nothing. A row replaces an earlier one of the same name. `pause` is called every few rows."""
         with self._transaction():
-            self._connection.executemany(
+            self._insert(
                 "INSERT OR REPLACE INTO records (id, created, key, body) VALUES (?, ?, ?, ?)",
                 ((row.id, row.created, row.key, row.body) for row in rows),
+                pause,
             )
-            self._connection.executemany(
+            self._insert(
                 "INSERT INTO hours (hour, deployment, run, payload) VALUES (?, ?, ?, ?) "
                 "ON CONFLICT DO UPDATE SET payload = excluded.payload",
                 ((entry.hour, entry.deployment_id, run, entry.payload) for entry in hours),
+                pause,
             )
-            self._connection.executemany("INSERT OR REPLACE INTO learnt VALUES (?, ?, ?)", learnt)
+            self._insert("INSERT OR REPLACE INTO learnt VALUES (?, ?, ?)", learnt, pause)
+
+    def _insert(self, statement: str, values: Iterable[tuple[object, ...]], pause: Pause) -> None:
+        rest = iter(values)
+        while few := tuple(islice(rest, _AT_ONCE)):
+            self._connection.executemany(statement, few)
+            pause()
 
     def record(self, generation_id: str) -> Any:
         """The JSON of one record, None where there is none (that can be read)."""

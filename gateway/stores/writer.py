@@ -101,7 +101,7 @@ class StateWriter:
                 return False
             now_s = int(self._wall())
             stamped = [(name, now_s, payload) for name, payload in learnt.items()]
-            database.write(self._rows, hours, stamped, self._run_id)
+            database.write(self._rows, hours, stamped, self._run_id, self._pause)
         except (sqlite3.OperationalError, ConfigError) as error:
             self._failed(error, hours, learnt)
             return False
@@ -144,7 +144,11 @@ class StateWriter:
                 log.warning("state: the record of request %s cannot be stored: %s", record.id, error)
             packed += 1
             if packed % _PACKED_AT_ONCE == 0:
-                self._closing.wait(_PAUSE_S)
+                self._pause()
+
+    def _pause(self) -> None:
+        """Lets the event loop have the interpreter; none when closing."""
+        self._closing.wait(_PAUSE_S)
 
     def _failed(self, error: Exception, hours: Sequence[Hour], learnt: Mapping[str, bytes]) -> None:
         """Keeps everything for a later try; a file that is damaged is put aside first."""

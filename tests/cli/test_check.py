@@ -51,7 +51,7 @@ def test_missing_secrets_are_named_beside_the_deployments(bare: Path, capsys: py
 def test_json_has_all_of_it(bare: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("GROQ_API_KEY", "gsk-never-shown-key")
     text = GOOD.replace("groq: {}", "groq: {any_model: true}\n  spare: {base_url: http://h/v1}")
-    (bare / "c.yaml").write_text(text)
+    (bare / "c.yaml").write_text(text + "state_dir: state\n")
     assert main(["check", "--json", "c.yaml"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "ok": True,
@@ -59,6 +59,7 @@ def test_json_has_all_of_it(bare: Path, monkeypatch: pytest.MonkeyPatch, capsys:
         "problems": [],
         "missing_secrets": [],
         "warnings": ["c.yaml:4: providers.spare: has no effect: no deployment uses this provider"],
+        "state_dir": str(bare / "state"),
         "deployments": [
             {"name": "kimi-k3", "kind": "model", "deployment": "groq/kimi-k3", "provider": "groq",
              "upstream_model": "kimi-k3", "price_known": False},
@@ -96,3 +97,18 @@ def test_a_name_in_brackets_is_no_markup(
     (bare / "c.yaml").write_text(GOOD.replace("provider: groq", "provider: groq, model: 'a[red]b[/red]'"))
     assert main(["check", "c.yaml"]) == 0
     assert "a[red]b[/red]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [("", "state: /xdg/speed-gateway\n"), ("state_dir: s\n", "/s\n"), ("state_dir: off\n", "state: in memory only\n")],
+)
+def test_the_state_folder_is_told_and_not_made(
+    setting: str, told: str, bare: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GROQ_API_KEY", "gsk")
+    monkeypatch.setenv("XDG_STATE_HOME", "/xdg")
+    (bare / "c.yaml").write_text(GOOD + setting)
+    assert main(["check", "c.yaml"]) == 0
+    assert told in capsys.readouterr().out
+    assert [file.name for file in bare.iterdir()] == ["c.yaml"]

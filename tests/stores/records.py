@@ -39,11 +39,11 @@ def eventually(happened: Callable[[], bool]) -> None:
 
 
 def stored(folder: Path) -> set[str]:
-    """The ids in the folder's database, as another process sees them; none before it has tables."""
+    """The ids in the folder's database, as another process sees them; none where it has no tables or is damaged."""
     with closing(sqlite3.connect(f"{latest(folder).as_uri()}?mode=ro", uri=True)) as connection:
         try:
             return {name for (name,) in connection.execute("SELECT id FROM records")}
-        except sqlite3.OperationalError:
+        except sqlite3.DatabaseError:
             return set()
 
 
