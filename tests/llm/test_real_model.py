@@ -27,7 +27,7 @@ from tests.llm.served import CHAT, Answer, Served, read, served
 
 pytestmark = pytest.mark.llm
 
-WITHIN = 0.1
+WITHIN = 0.05
 TOKENS = 64
 RUNS = 5
 SENTENCE = "Tell me about the sea and its animals. "
@@ -55,7 +55,12 @@ async def measured(gw: Served, **fields: Any) -> tuple[Answer, Json]:
     assert record["tokens"]["input"] == clock["prompt_n"] == usage["prompt_tokens"]
     assert record["chars"]["content"] == len(answer.text)
     own = {"prompt_ms": "prompt_ms", "completion_ms": "predicted_ms", "tokens_per_s": "predicted_per_second"}
-    assert record["server_clock"] == pytest.approx({name: clock[theirs] for name, theirs in own.items()}, abs=0.06)
+    told = dict(record["server_clock"])
+    # The gateway's own comparison stands beside what the server said.
+    ratio, late_ms = told.pop("decode_ratio"), told.pop("ttft_difference_ms")
+    assert told == pytest.approx({name: clock[theirs] for name, theirs in own.items()}, abs=0.06)
+    assert ratio == pytest.approx(record["speed"]["output_tps"] / clock["predicted_per_second"], abs=0.01)
+    assert late_ms == pytest.approx(record["timing"]["ttft_ms"] - clock["prompt_ms"], abs=0.2)
     assert record["timing"]["ttft_ms"] >= clock["prompt_ms"] - 0.1
     return answer, record
 
@@ -85,7 +90,7 @@ def show(capsys: pytest.CaptureFixture[str], text: str) -> None:
         sys.stdout.write(f"\n{text}\n")
 
 
-def test_ttft_and_speed_are_within_a_tenth_of_the_servers_own(
+def test_ttft_and_speed_are_within_five_percent_of_the_servers_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def main() -> None:
@@ -100,6 +105,9 @@ def test_ttft_and_speed_are_within_a_tenth_of_the_servers_own(
             assert await gw.llama.counter("tokens_predicted_total") == sum(r["tokens"]["output"] for r in records)
             waited_s = sum(r["timing"]["ttft_ms"] for r in records) / 1000
             assert waited_s == pytest.approx(await gw.llama.counter("prompt_seconds_total"), rel=WITHIN)
+            # What the gateway itself exports of the difference says the same.
+            compared = median(r["server_clock"]["decode_ratio"] for r in records)
+            assert compared == pytest.approx(1, rel=WITHIN)
             decoded_s = sum((TOKENS - 1) / r["speed"]["output_tps"] for r in records)
             assert decoded_s == pytest.approx(await gw.llama.counter("tokens_predicted_seconds_total"), rel=WITHIN)
 
