@@ -92,17 +92,14 @@ class Engine(Protocol):
 ReadEvent = Callable[[bytes | None, bytes], Reading]
 
 
-class Dialect(Protocol):
-    """A wire format, as pure functions. `framing` says how its stream is cut into events: `sse`, `ndjson`, `aws`."""
+class WireReader(Protocol):
+    """A wire format as it is read, in pure functions. `framing`: how its stream is cut: `sse`, `ndjson`, `aws`."""
 
     name: str
     framing: str
 
-    def request(self, call: Call, deployment: Deployment) -> tuple[str, Json, tuple[str, ...]]:
-        """The path below the base URL, the body to send, and the names of parameters that were dropped."""
-
     def read_event(self, name: bytes | None, payload: bytes) -> Reading:
-        """One server-sent event: its `event:` name and joined data (bare JSON lines come as data too). Never raises."""
+        """One event: its name and data (bare JSON lines come as data too). Never raises."""
 
     def reader(self, quirks: Quirks) -> ReadEvent:
         """What reads the events of one stream: `read_event` itself, or one that remembers what this stream needs."""
@@ -112,6 +109,13 @@ class Dialect(Protocol):
 
     def read_error(self, status: int, payload: bytes, failover_on: frozenset[int]) -> WireError:
         """What an error answer (status >= 400) means. Never raises."""
+
+
+class Dialect(WireReader, Protocol):
+    """A wire format that requests are sent in as well."""
+
+    def request(self, call: Call, deployment: Deployment) -> tuple[str, Json, tuple[str, ...]]:
+        """The path below the base URL, the body to send, and the names of parameters that were dropped."""
 
 
 class StreamMeter(Protocol):

@@ -21,6 +21,7 @@ from gateway.dispatch.deadlines import Deadlines, Pulse
 from gateway.dispatch.journey import Journey, Trial
 from gateway.dispatch.relay import Relay
 from gateway.dispatch.upstream_request import outbound
+from gateway.upstream.framers import FRAMERS
 from gateway.upstream.retry_after import retry_after_s
 
 MAX_ERROR_BODY = 256 * 1024
@@ -92,7 +93,8 @@ class Attempts:
         provider = trial.candidate.deployment.provider
         dialect = self._dialects[provider.dialect]
         await _check_stream(exchange, dialect, deadlines, provider)
-        relay = Relay(exchange, meter, dialect.reader(provider.quirks), deadlines, pulse)
+        wire = FRAMERS[dialect.framing](), dialect.reader(provider.quirks)
+        relay = Relay(exchange, meter, wire, deadlines, pulse)
         tried = len(journey.attempts) + 1
 
         def head() -> list[tuple[bytes, bytes]]:

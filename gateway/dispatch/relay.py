@@ -8,7 +8,8 @@ from gateway.core.ports import Exchange, ReadEvent, Sink, StreamMeter
 from gateway.core.reading import Reading
 from gateway.dispatch.answers import Headers
 from gateway.dispatch.deadlines import Deadlines, Pulse
-from gateway.upstream.sse import Event, Framer
+from gateway.upstream.framers import Framing
+from gateway.upstream.sse import Event
 
 # What is held before the first token: more than any role chunk and preamble needs.
 MAX_HELD = 1024 * 1024
@@ -31,14 +32,18 @@ class Relay:
     """
 
     def __init__(
-        self, exchange: Exchange, meter: StreamMeter, read_event: ReadEvent, deadlines: Deadlines, pulse: Pulse
+        self,
+        exchange: Exchange,
+        meter: StreamMeter,
+        wire: tuple[Framing, ReadEvent],
+        deadlines: Deadlines,
+        pulse: Pulse,
     ) -> None:
         self._exchange = exchange
         self._meter = meter
-        self._read_event = read_event
+        self._framer, self._read_event = wire
         self._deadlines = deadlines
         self._pulse = pulse
-        self._framer = Framer()
         self._held: list[bytes] = []
         self._held_bytes = 0
         # The pieces of an event that are passed on before its end is there.
