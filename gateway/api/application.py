@@ -1,17 +1,18 @@
 """The ASGI application: ROUTES, and around every route the same doors, errors and request id."""
 
-import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.api.asgi import App, Receive, Request, Scope, Send, respond, respond_error
+from gateway.api.asgi import App, Receive, Request, Scope, Send, new_id, respond, respond_error
 from gateway.api.chat import chat_completions
 from gateway.api.doors import check_json
+from gateway.api.endpoints import endpoints
 from gateway.api.generation import generation
 from gateway.api.health import healthz, metrics, readyz
 from gateway.api.models import list_models, one_model
 from gateway.api.services import Services
+from gateway.api.speed import speed
 from gateway.core.errors import RequestError
 from gateway.core.types import Caller
 from gateway.dispatch.answers import Headers
@@ -19,15 +20,18 @@ from gateway.dispatch.answers import Headers
 # Who may: anyone, or any key.
 Open = Callable[[Services, Request], Awaitable[None]]
 Keyed = Callable[[Services, Request, Caller], Awaitable[None]]
+# The same, of what the path names.
+Named = Callable[[Services, Request, Caller, str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One path. One of the two handlers is set."""
+    """One path. One of the handlers is set."""
 
     method: str
     open: Open | None = None
     keyed: Keyed | None = None
+    named: Named | None = None
 
 
 ROUTES: Mapping[str, Route] = {
@@ -37,8 +41,15 @@ ROUTES: Mapping[str, Route] = {
     "/v1/chat/completions": Route("POST", keyed=chat_completions),
     "/v1/models": Route("GET", keyed=list_models),
     "/v1/generation": Route("GET", keyed=generation),
+    "/v1/speed": Route("GET", keyed=speed),
 }
 MODEL_PREFIX = "/v1/models/"
+ENDPOINTS_SUFFIX = "/endpoints"
+# What follows the prefix is a name, slashes and all.
+MODEL_ROUTES: Mapping[str, Route] = {
+    MODEL_PREFIX + "{id}": Route("GET", named=one_model),
+    MODEL_PREFIX + "{id}" + ENDPOINTS_SUFFIX: Route("GET", named=endpoints),
+}
 METRICS_PATH = "/metrics"
 
 _PREFLIGHT: Headers = [
@@ -58,7 +69,7 @@ class Application:
             return
         request = Request(scope, receive, send, new_id())
         try:
-            route, rest = _find(request.path, metrics_here=not self._services.metrics_apart)
+            route, rest = _find(request, metrics_here=not self._services.metrics_apart)
             if route.open is not None:
                 _check_method(request, route)
                 await route.open(self._services, request)
@@ -85,8 +96,8 @@ class Application:
             check_json(request)
         if route.keyed is not None:
             await route.keyed(self._services, request, caller)
-        else:
-            await one_model(self._services, request, caller, rest)
+        elif route.named is not None:
+            await route.named(self._services, request, caller, rest)
 
 
 async def _metrics(services: Services, request: Request, caller: Caller) -> None:
@@ -94,20 +105,29 @@ async def _metrics(services: Services, request: Request, caller: Caller) -> None
 
 
 _METRICS = Route("GET", keyed=_metrics)
-_ONE_MODEL = Route("GET")
 
 
-def _find(path: str, *, metrics_here: bool) -> tuple[Route, str]:
-    """The route, and what follows its prefix. Raises RequestError 404."""
+def _find(request: Request, *, metrics_here: bool) -> tuple[Route, str]:
+    """The route, and the name in the path. Raises RequestError 404."""
+    path = request.path
     route = ROUTES.get(path)
     if route is not None:
         return route, ""
     if path == METRICS_PATH and metrics_here:
         return _METRICS, ""
     if path.startswith(MODEL_PREFIX) and len(path) > len(MODEL_PREFIX):
-        return _ONE_MODEL, path[len(MODEL_PREFIX) :]
-    known = ", ".join(sorted([*ROUTES, METRICS_PATH, MODEL_PREFIX + "{id}"]))
+        return _find_model(request, path[len(MODEL_PREFIX) :])
+    known = ", ".join(sorted([*ROUTES, METRICS_PATH, *MODEL_ROUTES]))
     raise RequestError(404, f"there is no {path[:200]!r} here; known paths: {known}", code="not_found")
+
+
+def _find_model(request: Request, name: str) -> tuple[Route, str]:
+    """A name may hold slashes, also one before a last part `endpoints`; that one has to be sent as `%2F`."""
+    one, listed = MODEL_ROUTES.values()
+    model = name.removesuffix(ENDPOINTS_SUFFIX)
+    if model and model != name and request.raw_path.endswith(ENDPOINTS_SUFFIX.encode()):
+        return listed, model
+    return one, name
 
 
 def _check_method(request: Request, route: Route) -> None:
@@ -136,11 +156,6 @@ def _with_headers(send: Send, extra: Headers) -> Send:
         await send(message)
 
     return send_more
-
-
-def new_id() -> str:
-    """A generation id: 128 random bits, so that nobody guesses another's."""
-    return f"gen-{uuid.uuid4().hex}"
 
 
 def metrics_only(services: Services) -> App:

@@ -1,5 +1,6 @@
 """The few words of ASGI that the surfaces share: types, a request, a plain response."""
 
+import uuid
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,9 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+# What is said of this moment is not to be kept.
+JSON_HEADERS: Headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +50,23 @@ class Request:
         return None
 
     def query(self, name: str) -> str | None:
-        values = parse_qs(self.scope.get("query_string", b"").decode("latin-1")).get(name)
-        return values[0] if values else None
+        """The first value of a query parameter; an empty one counts as none."""
+        return next(iter(self.queries(name)), None)
+
+    def queries(self, name: str) -> list[str]:
+        """All values of a query parameter that are not empty."""
+        return parse_qs(self.scope.get("query_string", b"").decode("latin-1")).get(name, [])
+
+    @property
+    def raw_path(self) -> bytes:
+        """The path as it was sent, so that a `%2F` is no slash."""
+        raw: bytes = self.scope.get("raw_path") or self.path.encode()
+        return raw
+
+
+def new_id() -> str:
+    """A generation id: 128 random bits, so that nobody guesses another's."""
+    return f"gen-{uuid.uuid4().hex}"
 
 
 async def respond(request: Request, status: int, body: bytes, headers: Headers) -> None:
@@ -59,8 +78,7 @@ async def respond(request: Request, status: int, body: bytes, headers: Headers) 
 
 async def respond_json(request: Request, status: int, value: Any) -> None:
     """A JSON answer; floats as they are, no caching."""
-    headers: Headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
-    await respond(request, status, orjson.dumps(value), headers)
+    await respond(request, status, orjson.dumps(value), JSON_HEADERS)
 
 
 async def respond_error(request: Request, error: RequestError) -> None:

@@ -20,7 +20,7 @@ async def list_models(services: Services, request: Request, caller: Caller) -> N
 
 async def one_model(services: Services, request: Request, caller: Caller, name: str) -> None:
     """One name. Raises RequestError 404 where there is none."""
-    await respond_json(request, 200, _shown(services.names.target(name, caller), name))
+    await respond_json(request, 200, _shown(services.names.look_up(name, caller), name))
 
 
 def _shown(target: Target, name: str) -> dict[str, Any]:

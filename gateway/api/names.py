@@ -18,6 +18,7 @@ class Names:
         self._open: Mapping[str, Provider] = {name: catalog.providers[name] for name in open_providers}
         self._timeouts = timeouts
         self._made: dict[str, Target] = {}
+        self._shared: dict[str, Target] = {}
 
     @property
     def public(self) -> tuple[str, ...]:
@@ -25,13 +26,34 @@ class Names:
         return self._catalog.public
 
     def target(self, name: str, caller: Caller) -> Target:
-        """What `name` stands for. Raises RequestError 404 `model_not_found`, 403 where the key may not use it."""
+        """What a request asks for. Raises RequestError 404 `model_not_found`, 403 where the key may not use it."""
+        target = self.look_up(name, caller)
+        if name not in self._catalog.targets:
+            (self._made if target.name == name else self._shared)[target.name] = target
+        return target
+
+    def look_up(self, name: str, caller: Caller) -> Target:
+        """What `name` stands for, without a request for it. Raises RequestError as `target` does."""
         target = self._catalog.targets.get(name) or self._made_up(name)
         if target is None:
             raise self._unknown(name, caller)
         if not may_use(caller, target):
             raise RequestError(403, f"this key may not use the model {name!r}", code="model_not_allowed", param="model")
         return target
+
+    def reachable(self, caller: Caller) -> Mapping[str, Deployment]:
+        """By id, the deployments that the caller's requests may come to, fallbacks included; of those that open
+        providers have on demand, the ones that were asked for."""
+        targets = self._catalog.targets
+        if caller.models is None:
+            found = dict(self._catalog.deployments)
+        else:
+            named = [target for target in targets.values() if may_use(caller, target)]
+            found = {entry.id: entry for target in _with_fallbacks(named, targets) for entry in target.deployments}
+        for target in (*self._made.values(), *self._shared.values()):
+            if may_use(caller, target):
+                found |= {entry.id: entry for entry in target.deployments}
+        return found
 
     def described(self, name: str) -> Target:
         """A public name's target."""
@@ -43,16 +65,12 @@ class Names:
         # A name stands in logs, headers and records: what cannot be shown is no name.
         if not slash or not model or provider is None or len(name) > MAX_NAME or not name.isprintable():
             return None
-        target = self._made.get(name)
-        if target is None:
-            # Past the limit names share one identity: they still work, and no statistic grows without bound.
-            room = len(self._made) < MAX_OPEN_NAMES
-            identity = name if room else f"{provider_name}/*"
-            deployment = Deployment(id=identity, provider=provider, model=identity, upstream_model=model)
-            target = Target(identity, (deployment,), "order", self._timeouts)
-            if room:
-                self._made[name] = target
-        return target
+        if name in self._made:
+            return self._made[name]
+        # Past the limit names share one identity: they still work, and no statistic grows without bound.
+        identity = name if len(self._made) < MAX_OPEN_NAMES else f"{provider_name}/*"
+        deployment = Deployment(id=identity, provider=provider, model=identity, upstream_model=model)
+        return Target(identity, (deployment,), "order", self._timeouts)
 
     def _unknown(self, name: str, caller: Caller) -> RequestError:
         known = [public for public in self.public if may_use(caller, self._catalog.targets[public])][:10]
@@ -67,3 +85,15 @@ def may_use(caller: Caller, target: Target) -> bool:
     if caller.models is None:
         return True
     return not caller.models.isdisjoint((target.name, *target.aliases))
+
+
+def _with_fallbacks(targets: Iterable[Target], known: Mapping[str, Target]) -> Iterable[Target]:
+    """The targets, then their fallbacks and theirs, each once."""
+    found = {target.name: target for target in targets}
+    waiting = list(found.values())
+    while waiting:
+        for name in waiting.pop().fallback:
+            if name not in found:
+                found[name] = known[name]
+                waiting.append(known[name])
+    return found.values()

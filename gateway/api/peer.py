@@ -8,6 +8,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from gateway.api.asgi import Receive, Scope
+from gateway.api.refusals import refusal
 
 MAX_HEAD = 64 * 1024
 # A connection that sends no complete head in this time is closed: idle sockets must not use the descriptors up.
@@ -138,12 +139,11 @@ class PeerProtocol(HttpToolsProtocol):
             self._stalled = None
 
     def send_400_response(self, msg: str) -> None:
-        if self._head_bytes <= MAX_HEAD:
-            super().send_400_response(msg)
-            return
-        self.transport.write(
-            b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-        )
+        if self._head_bytes > MAX_HEAD:
+            answer = refusal(431, f"the head of the request is over {MAX_HEAD} bytes", "head_too_large")
+        else:
+            answer = refusal(400, "this is no valid HTTP/1.1 request", "invalid_http")
+        self.transport.write(answer)
         self.transport.close()
 
     def _head_arrived(self) -> None:

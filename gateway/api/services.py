@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from gateway.api.body import ByteBudget
 from gateway.api.doors import Doors
 from gateway.api.names import Names
+from gateway.api.reports import Reports
 from gateway.core.record import GenerationRecord
 from gateway.core.types import Json, Needs
 from gateway.dispatch.dispatcher import Dispatcher
@@ -53,6 +54,7 @@ class Services:
     streams: StreamLimit
     bodies: ByteBudget
     records: Records
+    reports: Reports
     readiness: Readiness
     needs: Callable[[Json], Needs]
     scrape: Callable[[], Awaitable[bytes]]

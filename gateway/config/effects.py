@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from gateway.config import tree
 from gateway.config.document import Document
-from gateway.config.hosts import is_loopback, is_near
+from gateway.config.hosts import host_and_port, is_loopback, is_near
 from gateway.config.problems import FromEnvironment, Path, Problem
 from gateway.config.schema import Config, Policy, RouteSettings
 
@@ -15,7 +15,7 @@ _ALREADY_MOVE_ON = frozenset({401, 402, 403, 404, 408, 429, *range(500, 600)})
 
 def warnings_of(config: Config, document: Document) -> Iterator[Problem]:
     """What a valid configuration should still be told."""
-    for check in (_unused_providers, _idle_settings, _timeouts, _plain_http):
+    for check in (_unused_providers, _idle_settings, _timeouts, _plain_http, _open_metrics):
         for path, text in check(config):
             yield Problem(path, text, document.line(path))
     for path, text in _literal_secrets(document):
@@ -74,6 +74,13 @@ def _plain_http(config: Config) -> Iterator[Finding]:
         if parts.scheme == "http" and provider.api_key is not None and not is_near(parts.hostname or ""):
             says = "sends the key unencrypted over http:// to a host that is not on a private network; use https://"
             yield ("providers", name, "base_url"), says
+
+
+def _open_metrics(config: Config) -> Iterator[Finding]:
+    listen = config.server.metrics_listen
+    if listen is not None and not is_loopback(host_and_port(listen)[0]):
+        says = "can be reached from a network and asks for no key: whoever can connect reads what is used and how much"
+        yield ("server", "metrics_listen"), says
 
 
 def _literal_secrets(document: Document) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ OnTransition = Callable[[str, str, str], None]
 _OF_THE_CALLERS_KEY = frozenset({"auth", "quota", "rate_limited"})
 
 _DISABLED = State("disabled", "admin")
+_UNHEARD = State("unmeasured")
 
 
 class _Family:
@@ -89,7 +90,7 @@ class Health:
         """The deployment's state; what was never heard of is unmeasured."""
         watch = self._watches.get(deployment.id)
         if watch is None:
-            watch = self._add(deployment)
+            return _UNHEARD
         return watch.judge(now) if watch.timed else watch.steady
 
     def admit(self, deployment: Deployment, now: float) -> None:

@@ -90,6 +90,11 @@ class Metrics:
     def attempt_ended(self, deployment_id: str) -> None:
         self._of(deployment_id).in_flight.dec()
 
+    def under_way(self, deployment_id: str) -> int | None:
+        """Attempts under way at this deployment; None where they are counted by provider only."""
+        series = self._deployments.get(deployment_id)
+        return None if series is None else int(series.in_flight.value)
+
     def transition(self, deployment_id: str, to: str, reason: str) -> None:
         """A deployment changed its state."""
         self._of(deployment_id).transition(to, reason)

@@ -16,6 +16,7 @@ from tests.config.yaml_text import GOOD, inspected, with_server
         (GOOD.replace("groq: {}", "groq: {failover_on: [400, 503]}"), "failover_on[1]: has no effect: 503"),
         (with_server("{host: 0.0.0.0, allow_open: true}"), "server.host: only loopback names and this machine's own"),
         (GOOD + f"auth: {{admin_keys: ['sha256:{'0' * 64}']}}\n", "auth.admin_keys: has no effect: without auth.keys"),
+        (with_server("{metrics_listen: '0.0.0.0:9090'}"), "server.metrics_listen: can be reached from a network"),
         (with_server("{allow_open: true}"), "server.allow_open: has no effect"),
         (GOOD + "defaults: {timeouts: {ttft: 10m, total: 5m}}\n", "defaults.timeouts.ttft: has no effect"),
         (GOOD.replace("groq: {}", "groq: {base_url: 'http://api.example.com'}"), "sends the key unencrypted"),
@@ -33,3 +34,8 @@ def test_a_key_over_plain_http_inside_a_private_network_is_fine() -> None:
     for host in ("10.0.0.5", "127.0.0.1", "[::1]", "vllm", "vllm.default.svc", "box.local", "192.168.1.9"):
         text = GOOD.replace("groq: {}", f'groq: {{base_url: "http://{host}:8000/v1"}}')
         assert inspected(text).warnings == ()
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:9090", "[::1]:9090", "localhost:9090"])
+def test_metrics_on_loopback_are_fine(listen: str) -> None:
+    assert inspected(with_server(f"{{metrics_listen: '{listen}'}}")).warnings == ()
