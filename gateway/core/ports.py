@@ -208,8 +208,11 @@ class Hour:
 class Remembered(Protocol):
     """Statistics that are to outlive the process. `wall_offset_s` is wall-clock seconds less monotonic seconds."""
 
-    def changed_hours(self, wall_offset_s: float, now: float) -> Sequence[Hour]:
-        """The hours that changed since this was last asked, each whole: a later one replaces an earlier one."""
+    def changed_hours(self, wall_offset_s: float, now: float) -> Iterable[Hour]:
+        """The hours that changed since this was last asked, each whole: a later one replaces an earlier one.
+
+        Hours that were restored are not among them. Made as they are taken, so that other things may happen between.
+        """
 
     def learnt(self, wall_offset_s: float, now: float) -> Mapping[str, bytes]:
         """What was learnt of each deployment: baseline, TTFT line, characters per token."""

@@ -2,14 +2,22 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from time import perf_counter
 
 from gateway.core.clock import monotonic, wall_offset_s
-from gateway.core.ports import Remembered
+from gateway.core.ports import Hour, Remembered
 from gateway.stores.sqlite import SqliteState
 
 NOTE_EVERY_S = 60.0
+# So long the start may wait for statistics: enough for a hundred busy deployments. The rest follows while it serves.
+START_S = 0.5
+# Hours of one deployment that are taken up at once while serving: one or two milliseconds of the event loop.
+AT_ONCE = 24
+_PAUSE_S = 0.01
+_SLICE_S = 0.002
 
 log = logging.getLogger("gateway.stores")
 
@@ -21,23 +29,52 @@ class Remembering:
         self._state = state
         self._book = book
         self._offset_s = offset_s
+        self._waiting: deque[Sequence[Hour]] = deque()
 
-    def restore(self) -> None:
-        """Fills the book. Reads the disk: to be called in a thread, and before anybody else has the book."""
+    def restore(self, within_s: float = START_S) -> None:
+        """Fills the book, or begins to. Reads the disk: to be called in a thread, before anybody else has the book."""
         began = perf_counter()
         hours, learnt = self._state.remembered()
-        self._book.restore(hours, learnt, self._offset_s(), monotonic())
+        self._book.restore((), learnt, self._offset_s(), monotonic())
+        self._waiting.extend(_portions(hours))
+        while self._waiting and perf_counter() - began < within_s:
+            self._take_up()
         if hours or learnt:
-            took_s = perf_counter() - began
-            log.info("statistics of %d deployments (%d hours) restored in %.2f s", len(learnt), len(hours), took_s)
-
-    def note(self) -> None:
-        """Queues what has changed."""
-        now, offset_s = monotonic(), self._offset_s()
-        self._state.keep(self._book.changed_hours(offset_s, now), self._book.learnt(offset_s, now))
+            log.info("statistics of %d deployments found, taken up in %.2f s", len(learnt), perf_counter() - began)
 
     async def run(self, every_s: float = NOTE_EVERY_S) -> None:
-        """Notes until it is cancelled."""
+        """Takes up what the start left, then notes what changes, until it is cancelled. Never long at a time."""
+        while self._waiting:
+            self._take_up()
+            await asyncio.sleep(_PAUSE_S)
         while True:
             await asyncio.sleep(every_s)
-            self.note()
+            until = perf_counter() + _SLICE_S
+            for _ in self._noted():
+                if perf_counter() >= until:
+                    await asyncio.sleep(0)
+                    until = perf_counter() + _SLICE_S
+
+    def note(self) -> None:
+        """Queues all that has changed."""
+        deque(self._noted(), maxlen=0)
+
+    def _take_up(self) -> None:
+        self._book.restore(self._waiting.popleft(), {}, self._offset_s(), monotonic())
+
+    def _noted(self) -> Iterator[None]:
+        """One step for each hour."""
+        now, offset_s = monotonic(), self._offset_s()
+        self._state.keep((), self._book.learnt(offset_s, now))
+        for hour in self._book.changed_hours(offset_s, now):
+            self._state.keep((hour,), {})
+            yield
+
+
+def _portions(hours: Sequence[Hour]) -> Iterator[Sequence[Hour]]:
+    """Hours of one deployment together."""
+    by_deployment = sorted(hours, key=lambda entry: entry.deployment_id)
+    for _, group in groupby(by_deployment, key=lambda entry: entry.deployment_id):
+        own = tuple(group)
+        for at in range(0, len(own), AT_ONCE):
+            yield own[at : at + AT_ONCE]

@@ -9,7 +9,7 @@ import logging
 import sqlite3
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,7 @@ class SqliteState:
             raise RequestError(503, "stored generations cannot be read now", code="state_unavailable") from error
         return found if isinstance(found, dict) else None
 
-    def keep(self, hours: Sequence[Hour], learnt: Mapping[str, bytes]) -> None:
+    def keep(self, hours: Iterable[Hour], learnt: Mapping[str, bytes]) -> None:
         """Queues statistics for the database. Of one deployment's hour the latest counts."""
         self._outbox.add_figures(hours, learnt)
 
