@@ -1,10 +1,9 @@
 """The OpenAI dialect: chat completions and legacy completions, as spoken by OpenAI and by everyone else."""
 
-from gateway.core.ports import ReadEvent
-from gateway.core.types import Quirks
 from gateway.providers.openai_errors import error_of_status
 from gateway.providers.openai_events import read_body, read_event
 from gateway.providers.openai_request import build_request
+from gateway.providers.openai_stream import reader
 
 
 class OpenAIDialect:
@@ -16,8 +15,4 @@ class OpenAIDialect:
     read_event = staticmethod(read_event)
     read_body = staticmethod(read_body)
     read_error = staticmethod(error_of_status)
-
-    @staticmethod
-    def reader(quirks: Quirks) -> ReadEvent:
-        """The same for every stream so far."""
-        return read_event
+    reader = staticmethod(reader)

@@ -1,0 +1,121 @@
+"""What one stream of the OpenAI dialect needs remembered: thinking inside the answer, reasoning repeated as it grows.
+
+Both are told by the first events that bear text. From then on an ordinary stream costs one call more per event.
+"""
+
+from gateway.core.ports import ReadEvent
+from gateway.core.reading import Reading
+from gateway.core.types import Json, Quirks
+from gateway.providers.openai_events import read_event
+from gateway.providers.values import load_object, object_at, objects_at
+
+_OPEN, _CLOSE = "<think>", "</think>"
+# A text that grows is compared with itself; beyond this it is taken to go on as it began.
+_LONGEST_KEPT = 1 << 20
+
+
+def reader(quirks: Quirks) -> ReadEvent:
+    """The reader of one stream. Servers are not asked what they do: the stream itself tells."""
+    return StreamReader().read
+
+
+class StreamReader:
+    """Reads the events of one stream in their order."""
+
+    __slots__ = ("_details", "_details_known", "_opening", "_state", "_tail")
+
+    def __init__(self) -> None:
+        self._state: ReadEvent = self._undecided
+        # The answer's first characters, while they may yet become the opening tag.
+        self._opening = ""
+        # The last characters of the thinking: a tag may be split anywhere.
+        self._tail = ""
+        self._details = ""
+        self._details_known = False
+
+    def read(self, name: bytes | None, payload: bytes) -> Reading:
+        """One event."""
+        return self._state(name, payload)
+
+    def _undecided(self, name: bytes | None, payload: bytes) -> Reading:
+        reading = read_event(name, payload)
+        if not (reading.content or reading.reasoning):
+            return reading
+        delta = _delta(payload)
+        if reading.reasoning and not self._details_known:
+            self._compare(reading, delta)
+        if reading.content:
+            self._look_for_opening(reading, delta)
+        return reading
+
+    def _look_for_opening(self, reading: Reading, delta: Json) -> None:
+        text = delta.get("content")
+        if type(text) is not str:
+            self._state = read_event
+            return
+        self._opening = (self._opening + text).lstrip()
+        if self._opening.startswith(_OPEN):
+            self._state = self._thinking
+            self._sort(reading, text, self._opening[len(_OPEN) :])
+        elif _OPEN.startswith(self._opening):
+            reading.reasoning, reading.content = reading.reasoning + len(text), reading.content - len(text)
+        else:
+            self._state = read_event
+
+    def _thinking(self, name: bytes | None, payload: bytes) -> Reading:
+        reading = read_event(name, payload)
+        text = _delta(payload).get("content") if reading.content else None
+        if type(text) is str:
+            self._sort(reading, text, text)
+        return reading
+
+    def _sort(self, reading: Reading, text: str, searched: str) -> None:
+        """Thinking up to the closing tag, which belongs to it; the answer after it."""
+        seen = self._tail + searched
+        at = seen.find(_CLOSE)
+        answer = len(seen) - at - len(_CLOSE) if at >= 0 else 0
+        thought = max(0, len(text) - answer)
+        reading.content -= thought
+        reading.reasoning += thought
+        reading.plain = False
+        self._tail = seen[-len(_CLOSE) + 1 :]
+        if at >= 0:
+            self._state = read_event
+
+    def _compare(self, reading: Reading, delta: Json) -> None:
+        """Reasoning details that begin with all that came before are a growing text; else they are pieces."""
+        text = _details_of(delta)
+        if not self._details:
+            self._details, self._details_known = text, not text
+        elif text.startswith(self._details):
+            self._state = self._growing
+            self._grow(reading, delta, text)
+        else:
+            self._details_known = True
+
+    def _growing(self, name: bytes | None, payload: bytes) -> Reading:
+        reading = read_event(name, payload)
+        if reading.reasoning:
+            delta = _delta(payload)
+            self._grow(reading, delta, _details_of(delta))
+        return reading
+
+    def _grow(self, reading: Reading, delta: Json, text: str) -> None:
+        """Only what is new was generated."""
+        if not text.startswith(self._details):
+            return
+        said = delta.get("reasoning_content") or delta.get("reasoning")
+        fresh = len(text) - len(self._details)
+        reading.reasoning = max(fresh, len(said) if type(said) is str and len(said) < len(text) else 0)
+        if len(text) <= _LONGEST_KEPT:
+            self._details = text
+
+
+def _delta(payload: bytes) -> Json:
+    choices = objects_at(load_object(payload), "choices")
+    return object_at(choices[0], "delta") if choices else {}
+
+
+def _details_of(delta: Json) -> str:
+    texts = (detail.get("text") for detail in objects_at(delta, "reasoning_details"))
+    return "".join(text for text in texts if type(text) is str)
