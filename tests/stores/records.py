@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from gateway.core.record import AttemptRecord, GenerationRecord, Speed, Tokens
+from gateway.core.record import AttemptRecord, Chars, GenerationRecord, Speed, Tokens
 
 RECORD = GenerationRecord(
     id="gen-0",
@@ -21,6 +21,9 @@ RECORD = GenerationRecord(
     server_clock={"decode_ms": 12.5},
     cost_usd=0.000062,
     attempts=(AttemptRecord("p/m", "p", "m", "primary", "ok", status=200),),
+)
+SAMPLE = replace(
+    RECORD, deployment="p/m", provider="p", chars=Chars(content=300), tokens=Tokens(11, output=100, source="usage")
 )
 # Seconds since the epoch of that `created`.
 CREATED = 1_796_040_000

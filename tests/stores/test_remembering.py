@@ -2,23 +2,18 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gateway.core.clock import monotonic, wall_offset_s
 from gateway.core.ports import Hour
-from gateway.core.record import Chars, Tokens
 from gateway.metering.book import SpeedBook
 from gateway.stores.remembering import AT_ONCE, Remembering
 from gateway.stores.sqlite import SqliteState
-from tests.stores.records import CREATED, RECORD
+from tests.stores.records import CREATED, SAMPLE
 
 HOUR = CREATED // 3600
-SAMPLE = replace(
-    RECORD, deployment="p/m", provider="p", chars=Chars(content=300), tokens=Tokens(11, output=100, source="usage")
-)
 
 
 class ScriptedBook:

@@ -4,17 +4,19 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.stores.records import eventually, stored
+from tests.stores.records import eventually, latest, stored
 
 CONFIG = """\
 version: 1
@@ -52,7 +54,7 @@ def process(*words: str, cwd: Path, env: dict[str, str] | None = None) -> Iterat
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[str]:
-    (tmp_path / "fleet.yaml").write_text("providers:\n  sim: {ttft: 5ms, tps: 2000, output_tokens: 40}\n")
+    (tmp_path / "fleet.yaml").write_text("providers:\n  sim: {ttft: 5ms, tps: 400, output_tokens: 40}\n")
     with process("fleet", "fleet.yaml", "--json", cwd=tmp_path) as started:
         assert started.stdout is not None
         yield json.loads(started.stdout.readline())["providers"][0]["base_url"]
@@ -137,6 +139,69 @@ def test_what_was_asked_just_before_the_stop_is_not_lost(serve: Callable[[], Ser
     first.stop()
     second = serve()
     assert [second.get(f"/v1/generation?id={one}").status_code for one in asked] == [200] * 20
+
+
+def samples(serving: Serving) -> int:
+    """Speed samples of the last 24 hours."""
+    (entry,) = serving.get("/v1/speed?window=24h", "ADMIN").json()["deployments"]
+    found: int = entry["windows"]["24h"]["samples"]
+    return found
+
+
+def test_after_a_stop_the_speed_of_the_last_day_is_still_known(serve: Callable[[], Serving]) -> None:
+    first = serve()
+    for _ in range(4):
+        first.record(first.ask())
+    eventually(lambda: samples(first) == 4)
+    first.stop()
+    second = serve()
+    assert "statistics of 1 deployments found" in second.told
+    assert samples(second) == 4
+    second.record(second.ask())
+    eventually(lambda: samples(second) == 5)
+    second.stop()
+    assert samples(serve()) == 5
+
+
+KILLED = """
+import asyncio, sys
+from pathlib import Path
+from gateway.core.clock import monotonic, wall_offset_s
+from gateway.metering.book import SpeedBook
+from gateway.stores.remembering import Remembering
+from gateway.stores.sqlite import SqliteState
+from tests.stores.records import SAMPLE
+
+async def main():
+    book = SpeedBook(monotonic, offset_s=wall_offset_s())
+    remembering = Remembering(SqliteState(Path(sys.argv[1]), flush_s=0.01), book)
+    remembering.restore()
+    running = asyncio.create_task(remembering.run(every_s=0.01))
+    for _ in range(5):
+        book.record(SAMPLE)
+    print(book.window("p/m", 86_400.0, monotonic()).samples, flush=True)
+    await running
+
+asyncio.run(main())
+"""
+
+
+def test_after_a_kill_the_statistics_that_were_noted_are_known(tmp_path: Path) -> None:
+    def noted(runs: int) -> bool:
+        with closing(sqlite3.connect(latest(tmp_path))) as connection:
+            found: int = connection.execute("SELECT count(DISTINCT run) FROM hours").fetchone()[0]
+        return found == runs
+
+    counts = []
+    for runs in (1, 2, 3):
+        command = [sys.executable, "-c", KILLED, str(tmp_path)]
+        started = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment())
+        assert started.stdout is not None
+        counts.append(int(started.stdout.readline()))
+        eventually(partial(noted, runs))
+        started.kill()
+        started.communicate()
+    assert counts == [5, 10, 15]
 
 
 def test_a_kill_loses_at_most_the_last_moment_and_breaks_nothing(serve: Callable[[], Serving], tmp_path: Path) -> None:
