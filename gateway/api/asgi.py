@@ -1,7 +1,8 @@
 """The few words of ASGI that the surfaces share: types, a request, a plain response."""
 
+import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
@@ -74,6 +75,17 @@ async def respond(request: Request, status: int, body: bytes, headers: Headers) 
     head = [(b"content-length", str(len(body)).encode()), (b"x-request-id", request.id.encode()), *headers]
     await request.send({"type": "http.response.start", "status": status, "headers": head})
     await request.send({"type": "http.response.body", "body": body})
+
+
+async def respond_in_pieces(request: Request, status: int, pieces: Sequence[bytes], headers: Headers) -> None:
+    """A large answer whose pieces go out one by one: copying megabytes in one go keeps every stream waiting."""
+    length = str(sum(map(len, pieces))).encode()
+    head = [(b"content-length", length), (b"x-request-id", request.id.encode()), *headers]
+    await request.send({"type": "http.response.start", "status": status, "headers": head})
+    for piece in pieces:
+        await request.send({"type": "http.response.body", "body": piece, "more_body": True})
+        await asyncio.sleep(0)
+    await request.send({"type": "http.response.body", "body": b""})
 
 
 async def respond_json(request: Request, status: int, value: Any) -> None:

@@ -1,6 +1,6 @@
 """GET /healthz, /readyz, /health, /metrics."""
 
-from gateway.api.asgi import Request, respond, respond_json
+from gateway.api.asgi import Request, respond_in_pieces, respond_json
 from gateway.api.services import Services
 
 
@@ -17,5 +17,5 @@ async def readyz(services: Services, request: Request) -> None:
 
 async def metrics(services: Services, request: Request) -> None:
     """Prometheus text."""
-    body = await services.scrape()
-    await respond(request, 200, body, [(b"content-type", services.metrics_type.encode())])
+    pieces = await services.scrape()
+    await respond_in_pieces(request, 200, pieces, [(b"content-type", services.metrics_type.encode())])

@@ -1,6 +1,6 @@
 """What the surfaces work with, made and joined in `app`."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -57,7 +57,7 @@ class Services:
     reports: Reports
     readiness: Readiness
     needs: Callable[[Json], Needs]
-    scrape: Callable[[], Awaitable[bytes]]
+    scrape: Callable[[], Awaitable[Sequence[bytes]]]
     metrics_type: str
     max_body: int
     metrics_apart: bool

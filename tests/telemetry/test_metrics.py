@@ -275,7 +275,7 @@ def test_the_scrape_in_slices_is_the_same_text_and_lets_others_run() -> None:
                 await asyncio.sleep(0)
 
         task = asyncio.create_task(neighbour())
-        text = await metrics.scrape()
+        text = b"".join(await metrics.scrape())
         task.cancel()
         return text, turns
 
