@@ -270,3 +270,18 @@ def test_a_drain_fails_readiness_at_once_and_lets_streams_finish() -> None:
             assert text.endswith("data: [DONE]\n\n")
 
     run(main())
+
+
+@pytest.mark.parametrize("query", ["?limit=1000", "?limit=20&after_id=x&before_id=y", "?beta=true", "?limit=", "?%zz"])
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/models/m"])
+def test_models_are_listed_whatever_a_client_adds(path: str, query: str) -> None:
+    async def main() -> None:
+        async with live(fast()) as gw:
+            headers = {"anthropic-version": "2026-10-21", "anthropic-beta": "a-1,b-2", "x-stainless-os": "Linux"}
+            response = await gw.client.get(path + query, headers=headers)
+            assert response.status_code == 200
+            shown = response.json()
+            assert shown["object"] in ("list", "model")
+            assert "m" in ([entry["id"] for entry in shown["data"]] if "data" in shown else [shown["id"]])
+
+    run(main())
