@@ -76,7 +76,7 @@ def _refusal(request: Request, caller: Caller, body: Json, error: RequestError, 
 
 async def _dispatch(services: Services, request: Request, call: Call) -> None:
     with Departure(request.scope, request.receive) as departure:
-        sink = AsgiSink(request.send)
+        sink = AsgiSink(request.scope, request.send)
         try:
             await services.dispatcher.run(call, sink)
         except asyncio.CancelledError:

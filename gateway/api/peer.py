@@ -74,7 +74,7 @@ class PeerProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         if self._head_due is None:
             self._head_due = self.loop.call_later(HEAD_S, self.transport.abort)
-        self.scope["extensions"] = {EXTENSION: {"peer": self.peer}}
+        self.scope["extensions"] = {EXTENSION: {"peer": self.peer, "flow": self.flow}}
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)

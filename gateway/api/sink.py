@@ -1,16 +1,26 @@
 """The way back to one client over ASGI."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
-from gateway.api.asgi import Send
+from gateway.api.asgi import Scope, Send
+from gateway.api.peer import EXTENSION
+from gateway.core.clock import monotonic
+
+
+class Flow(Protocol):
+    """Whether the client's connection takes any more at the moment."""
+
+    write_paused: bool
 
 
 class AsgiSink:
     """Implements the `Sink` port. Writes wait while the client does not read: the server holds them back."""
 
-    __slots__ = ("_send", "started")
+    __slots__ = ("_flow", "_send", "started")
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self._flow: Flow = scope["extensions"][EXTENSION]["flow"]
         self._send = send
         self.started = False
 
@@ -18,8 +28,11 @@ class AsgiSink:
         self.started = True
         await self._send({"type": "http.response.start", "status": status, "headers": list(headers)})
 
-    async def write(self, data: bytes) -> None:
+    async def write(self, data: bytes) -> float:
+        # Only a connection whose buffer is full holds a write back; a busy process is no slow client.
+        began = monotonic() if self._flow.write_paused else 0.0
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        return monotonic() - began if began else 0.0
 
     async def end(self) -> None:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})

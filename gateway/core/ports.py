@@ -24,7 +24,8 @@ class Sink(Protocol):
 
     async def start(self, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None: ...
 
-    async def write(self, data: bytes) -> None: ...
+    async def write(self, data: bytes) -> float:
+        """Returns the seconds it was held back because the client did not read."""
 
     async def end(self) -> None: ...
 

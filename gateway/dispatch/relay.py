@@ -192,13 +192,12 @@ class Relay:
         self.passing_s = monotonic() - at
 
     async def _write(self, sink: Sink, data: bytes) -> None:
-        began = monotonic()
-        await sink.write(data)
-        ended = monotonic()
-        if ended - began > 0.001:
-            self._meter.blocked(ended - began)
-            self._deadlines.took(ended)
-        self._pulse.put_off(ended)
+        blocked_s = await sink.write(data)
+        now = monotonic()
+        if blocked_s:
+            self._meter.blocked(blocked_s)
+            self._deadlines.took(now)
+        self._pulse.put_off(now)
 
     async def _conclude(self, sink: Sink, head: Callable[[], Headers], footer: Callable[[], bytes] | None) -> None:
         """The stream is over: was that an answer?"""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from gateway.core.record import GenerationRecord
 from gateway.core.types import Deployment, asked_tier
-from gateway.metering.tiers import tier_class
+from gateway.metering.tiers import STANDARD, tier_class
 
 DOWNGRADED = "downgraded"
 OTHER_MODEL = "other_model"
@@ -25,8 +25,14 @@ class ServedUnder:
         if DOWNGRADED not in marks and OTHER_MODEL not in marks:
             return record.deployment
         model = record.served_model if OTHER_MODEL in marks else record.upstream_model
-        served = tier_class(record.served_tier)
+        served = _class(record.served_tier)
         for deployment in self._by_model.get((record.provider or "", model or ""), ()):
-            if deployment.id != record.deployment and (tier_class(asked_tier(deployment.body)) or 1) == (served or 1):
+            if deployment.id != record.deployment and _class(asked_tier(deployment.body)) == served:
                 return deployment.id
         return None
+
+
+def _class(tier: str | None) -> int:
+    """No tier, or one we do not know, is the standard one."""
+    known = tier_class(tier)
+    return STANDARD if known is None else known

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+STANDARD = 1
+
 # Two names of one class are one promise: OpenAI answers `priority` to a request for `fast`.
 _CLASSES: Mapping[str, int] = MappingProxyType(
     {
         **dict.fromkeys(("ultrafast",), 3),
         **dict.fromkeys(("fast", "priority", "performance", "optimized"), 2),
-        **dict.fromkeys(("default", "standard", "standard_only", "on_demand"), 1),
+        **dict.fromkeys(("default", "standard", "standard_only", "on_demand"), STANDARD),
         **dict.fromkeys(("flex", "batch"), 0),
     }
 )

@@ -102,6 +102,9 @@ def read_clock(event: Json, usages: tuple[Any, ...]) -> dict[str, float] | None:
         _take(usage, _IN_USAGE, found)
         if type(usage) is dict:
             _take(usage.get("metrics"), _VLLM, found)
+    if "itl_ms" in found and "ttft_ms" in found:
+        # vLLM counts its time to the first token from when the request was scheduled.
+        found["ttft_ms"] += found.get("queue_ms", 0.0)
     return found or None
 
 

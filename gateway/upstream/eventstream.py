@@ -43,7 +43,7 @@ class EventStreamFramer:
             return []
         self._tail += data
         events: list[Event] = []
-        while not self._broken and len(self._tail) >= _PRELUDE.size:
+        while len(self._tail) >= _PRELUDE.size:
             total, header_bytes, checksum = _PRELUDE.unpack_from(self._tail)
             sound = crc32(self._tail[: _PRELUDE.size - _CRC]) == checksum
             if not sound or not _possible(total, header_bytes):
@@ -53,7 +53,7 @@ class EventStreamFramer:
             else:
                 message = bytes(self._tail[:total])
                 del self._tail[:total]
-                events.append(self._read(message, header_bytes))
+                events.append(self._read(message, header_bytes))  # damage clears what follows
         return events
 
     def flush(self) -> list[Event]:
