@@ -112,7 +112,7 @@ def _nginx_program() -> str:
     )
 
 
-# Everything on: a key to check, routing by model, metering, the request log, metrics.
+# Everything on: a key to check, routing by model, metering, the request log, metrics, state on disk.
 _GATEWAY = """\
 version: 1
 server:
@@ -130,6 +130,7 @@ models:
       - {{provider: mock, model: {model}}}
 telemetry:
   request_log: {folder}/requests.jsonl
+state_dir: {folder}/state
 """
 
 

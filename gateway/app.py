@@ -35,7 +35,6 @@ from gateway.routing.planner import RoutePlanner
 from gateway.stores.memory import RecordStore
 from gateway.stores.opening import open_folder
 from gateway.stores.remembering import Remembering
-from gateway.stores.sqlite import SqliteState
 from gateway.telemetry.loop_lag import watch_loop_lag
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.request_log import RequestLog
@@ -114,16 +113,13 @@ class Gateway:
     book: SpeedBook
     metrics: Metrics
     request_log: RequestLog | None
-    state: SqliteState | None
     remembering: Remembering | None
 
     async def close(self) -> None:
         """Closes upstream connections and writes the tails of the state and of the request log."""
         await self.engine.close()
         if self.remembering is not None:
-            self.remembering.note()
-        if self.state is not None:
-            await asyncio.to_thread(self.state.close)
+            await self.remembering.close()
         if self.request_log is not None:
             await asyncio.to_thread(self.request_log.close)
 
@@ -141,11 +137,8 @@ def assemble(settings: Settings, further: Iterable[Listener] = ()) -> Gateway:
     )
     metrics.watch_speeds(book)
     metrics.watch_states(lambda deployment: health.health(deployment, monotonic()).state)
-    state = open_folder(settings.state)
-    if state is not None:
-        metrics.watch_state_dropped(lambda: state.dropped)
-    remembering = None if state is None else Remembering(state, book)
-    store = state or RecordStore()
+    remembering = _remembering(settings.state, book, metrics)
+    store = RecordStore() if remembering is None else remembering.state
     request_log = RequestLog(settings.request_log) if settings.request_log else None
     engine = HttpEngine(catalog.providers.values(), settings.max_streams)
     rng = random.Random()
@@ -165,11 +158,7 @@ def assemble(settings: Settings, further: Iterable[Listener] = ()) -> Gateway:
     )
     services = Services(
         names=Names(catalog, settings.open_providers, settings.timeouts),
-        doors=Doors(
-            allowed_hosts(settings.host, settings.hosts),
-            frozenset(origin.rstrip("/").lower() for origin in settings.cors_origins),
-            settings.keys,
-        ),
+        doors=_doors(settings),
         dispatcher=dispatcher,
         streams=Streams(settings.max_streams),
         bodies=InflightBytes(settings.max_inflight_bytes),
@@ -182,9 +171,20 @@ def assemble(settings: Settings, further: Iterable[Listener] = ()) -> Gateway:
         max_body=settings.max_body,
         metrics_apart=settings.metrics_listen is not None,
     )
-    return Gateway(
-        settings, services, Application(services), engine, health, book, metrics, request_log, state, remembering
-    )
+    return Gateway(settings, services, Application(services), engine, health, book, metrics, request_log, remembering)
+
+
+def _remembering(folder: StateFolder | None, book: SpeedBook, metrics: Metrics) -> Remembering | None:
+    state = open_folder(folder)
+    if state is None:
+        return None
+    metrics.watch_state_dropped(lambda: state.dropped)
+    return Remembering(state, book)
+
+
+def _doors(settings: Settings) -> Doors:
+    origins = frozenset(origin.rstrip("/").lower() for origin in settings.cors_origins)
+    return Doors(allowed_hosts(settings.host, settings.hosts), origins, settings.keys)
 
 
 def _announcing(metrics: Metrics) -> Callable[[str, str, str], None]:

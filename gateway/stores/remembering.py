@@ -23,10 +23,10 @@ log = logging.getLogger("gateway.stores")
 
 
 class Remembering:
-    """Joins a speed book to a state database."""
+    """Joins a speed book to its `state` on disk."""
 
     def __init__(self, state: SqliteState, book: Remembered, offset_s: Callable[[], float] = wall_offset_s) -> None:
-        self._state = state
+        self.state = state
         self._book = book
         self._offset_s = offset_s
         self._waiting: deque[Sequence[Hour]] = deque()
@@ -34,7 +34,7 @@ class Remembering:
     def restore(self, within_s: float = START_S) -> None:
         """Fills the book, or begins to. Reads the disk: to be called in a thread, before anybody else has the book."""
         began = perf_counter()
-        hours, learnt = self._state.remembered()
+        hours, learnt = self.state.remembered()
         self._book.restore((), learnt, self._offset_s(), monotonic())
         self._waiting.extend(_portions(hours))
         while self._waiting and perf_counter() - began < within_s:
@@ -59,15 +59,20 @@ class Remembering:
         """Queues all that has changed."""
         deque(self._noted(), maxlen=0)
 
+    async def close(self) -> None:
+        """Notes the last changes and closes the state, for at most five seconds."""
+        self.note()
+        await asyncio.to_thread(self.state.close)
+
     def _take_up(self) -> None:
         self._book.restore(self._waiting.popleft(), {}, self._offset_s(), monotonic())
 
     def _noted(self) -> Iterator[None]:
         """One step for each hour."""
         now, offset_s = monotonic(), self._offset_s()
-        self._state.keep((), self._book.learnt(offset_s, now))
+        self.state.keep((), self._book.learnt(offset_s, now))
         for hour in self._book.changed_hours(offset_s, now):
-            self._state.keep((hour,), {})
+            self.state.keep((hour,), {})
             yield
 
 
