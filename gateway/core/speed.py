@@ -79,11 +79,13 @@ class TtftModel:
 class SpeedReport:
     """One deployment. `estimate_ratio`: tokens estimated from characters over tokens billed, decayed; 1 is exact.
 
+    `load` is that of the last hour; `mean_in_flight` that of the samples behind the present estimate.
     `clock_decode_ratio`, `clock_ttft_difference_ms`: our clock against the provider's own, decayed; None without one.
     """
 
     windows: Mapping[str, WindowReport] = field(default_factory=dict)
     load: tuple[LoadBin, ...] = ()
+    mean_in_flight: float | None = None
     ttft_model: TtftModel = TtftModel()
     baseline_tps: float | None = None
     effective_samples: float = 0.0

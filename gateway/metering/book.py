@@ -1,19 +1,22 @@
 """What is known of each deployment's speed: fed with every record, read by routing, the meter, tables and APIs."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import exp, log
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import exp
 
 from gateway.core.ports import Clock, Hour, StreamMeter
 from gateway.core.record import GenerationRecord
 from gateway.core.speed import WINDOWS, SpeedReport, TtftModel, WindowReport
 from gateway.core.types import SpeedEvidence, SpeedView
 from gateway.metering import quantities as q
-from gateway.metering.decay import Sample
-from gateway.metering.figures import load_bins, together, window_report
-from gateway.metering.page import CLASSES, HOUR_S, Page, book_answer, book_attempt, book_speed
+from gateway.metering.booking import book_answer, book_attempt, book_quality
+from gateway.metering.figures import together, window_report
+from gateway.metering.meter import CHARS_PER_TOKEN
+from gateway.metering.packing import Sheet
+from gateway.metering.page import PLAIN, Page
 from gateway.metering.payload import hour_payload, learnt_payload, read_hour, read_learnt
-from gateway.metering.running import Watched
+from gateway.metering.running import Watched, interim
 from gateway.metering.sketch import quantiles
+from gateway.metering.slots import HOUR_S, merge_sheets
 
 COLD_AFTER_S = 300.0
 _VIEW_S = 300.0
@@ -43,25 +46,26 @@ class SpeedBook:
         self._booked_under = booked_under
         self._pages: dict[str, Page] = {}
         self._running: dict[str, dict[int, Watched]] = {}
-        self._noted: dict[str, int] = {}
 
     # --- what it hears ---
 
     def record(self, record: GenerationRecord) -> None:
         """Books every attempt under its deployment, and the answer's measurement under what was served."""
         now = self._clock()
-        for attempt in record.attempts:
+        last = len(record.attempts) - 1
+        for index, attempt in enumerate(record.attempts):
             page = self._page(attempt.deployment)
             page.last_call = now
-            book_attempt(page, attempt, record, now)
+            answered = index == last and attempt.deployment == record.deployment and record.timing.ttft_ms is not None
+            book_attempt(page, attempt, record, now, answered=answered)
         if record.deployment is None:
             return
         page = self._page(record.deployment)
         page.last_call = now
+        book_quality(page, record, now)
         served = self._booked_under(record)
-        book_answer(page, record, now, served_here=served == record.deployment)
-        if served is not None and served != record.deployment and not record.splice:
-            book_speed(self._page(served), record, now)
+        if served is not None:
+            book_answer(self._page(served), record, now)
 
     def began(self, deployment_id: str, meter: StreamMeter) -> None:
         """A stream's request is out."""
@@ -89,26 +93,15 @@ class SpeedBook:
         page = self._pages.get(deployment_id)
         if page is None:
             return SpeedEvidence()
-        samples, late = self._interim(deployment_id, page)
+        baseline = page.baseline.estimate(now)
+        running = self._running.get(deployment_id)
+        samples, late = interim(page, baseline, running.values()) if running else ((), ())
         return SpeedEvidence(
             speed=page.speed.estimate(now, samples),
-            baseline=page.baseline.estimate(now),
+            baseline=baseline,
             ttft=page.residual.estimate(now, late),
             interim=tuple(value for value, _, _ in samples),
         )
-
-    def _interim(self, deployment_id: str, page: Page) -> tuple[list[Sample], list[Sample]]:
-        """Samples of ln tok/s, and of ln (wait / expected) where a wait is already longer than expected."""
-        running = self._running.get(deployment_id)
-        if not running:
-            return [], []
-        samples = [watched.sample for watched in running.values() if watched.sample is not None]
-        late: list[Sample] = []
-        for waited_s, tokens in (watched.bound for watched in running.values() if watched.bound is not None):
-            expected = page.expected_s(tokens)
-            if expected is not None and waited_s > expected:
-                late.append((log(waited_s / expected), 1.0, None))
-        return samples, late
 
     def freeze(self, deployment_id: str, frozen: bool) -> None:
         """While frozen neither the baseline nor the expected TTFT learns: a sag must not become the new normal."""
@@ -118,14 +111,15 @@ class SpeedBook:
     def predicted_ttft_s(self, deployment_id: str, uncached_tokens: int) -> float | None:
         """Expected seconds to the first token of a plain answer; None before three were seen."""
         page = self._pages.get(deployment_id)
-        line = page.lines.get("plain") if page else None
+        line = page.lines.get(PLAIN) if page else None
         return line.predict(uncached_tokens) if line else None
 
     # --- what the meter asks ---
 
     def chars_per_token(self, deployment_id: str) -> float:
         """Learnt from that deployment's own past usage; 4 before there was any."""
-        return self._pages.get(deployment_id, _EMPTY).chars_per_token()
+        page = self._pages.get(deployment_id)
+        return page.chars_per_token() if page is not None else CHARS_PER_TOKEN
 
     def cold(self, deployment_id: str, now: float) -> bool:
         """No call of it ended within five minutes."""
@@ -139,7 +133,7 @@ class SpeedBook:
         page = self._pages.get(deployment_id)
         if page is None:
             return SpeedView()
-        sheet = page.window(_VIEW_S, now)
+        sheet = page.shelf.window(_VIEW_S, now + self._offset_s)
         speeds = together(sheet, q.SPEED, len(q.LOADS) + 1)
         (speed,) = quantiles(speeds, (0.5,))
         waits, bounds = (together(sheet, first, q.UNKNOWN_SIZE + 1) for first in (q.TTFT, q.BOUND))
@@ -149,16 +143,19 @@ class SpeedBook:
     def window(self, deployment_id: str, seconds: float, now: float) -> WindowReport:
         """The last so many seconds, to one slot."""
         page = self._pages.get(deployment_id)
-        return window_report(page.window(seconds, now)) if page is not None else WindowReport()
+        return WindowReport() if page is None else window_report(page.shelf.window(seconds, now + self._offset_s))
 
     def report(self, deployment_id: str, now: float, windows: Mapping[str, float] = WINDOWS) -> SpeedReport:
-        """Everything that is known."""
-        page = self._pages.get(deployment_id, _EMPTY)
-        baseline = page.baseline.estimate(now)
-        speed = page.speed.estimate(now)
+        """Everything that is known. The load is that of the hour, and told with it alone."""
+        page = self._pages.get(deployment_id)
+        if page is None:
+            return SpeedReport(windows={name: WindowReport() for name in windows})
+        told = {name: page.told(seconds, now) for name, seconds in windows.items()}
+        baseline, speed = page.baseline.estimate(now), page.speed.estimate(now)
         return SpeedReport(
-            windows={name: window_report(page.window(seconds, now)) for name, seconds in windows.items()},
-            load=load_bins(page.window(_LOAD_S, now)),
+            windows={name: window.report for name, window in told.items()},
+            load=next((told[name].load for name, seconds in windows.items() if seconds == _LOAD_S), ()),
+            mean_in_flight=page.speed.mean_load(now),
             ttft_model=_ttft_model(page),
             baseline_tps=exp(baseline.mean) if baseline else None,
             effective_samples=speed.count if speed else 0.0,
@@ -170,17 +167,13 @@ class SpeedBook:
 
     # --- what outlives the process ---
 
-    def changed_hours(self, wall_offset_s: float, now: float) -> Sequence[Hour]:
-        """The hours that changed since this was last asked, each whole."""
+    def changed_hours(self, wall_offset_s: float, now: float) -> Iterator[Hour]:
+        """The hours that changed since this was last asked, each whole, made one by one as they are asked for."""
         jumped = round((wall_offset_s - self._offset_s) / HOUR_S)
-        hours: list[Hour] = []
-        for deployment_id, page in self._pages.items():
-            page.sheets(now)
-            since = self._noted.get(deployment_id, 0)
-            for number, sheet in page.own_hours.since(since):
-                hours.append(Hour(deployment_id, number + jumped, hour_payload(sheet)))
-                self._noted[deployment_id] = number
-        return hours
+        for deployment_id in list(self._pages):
+            page = self._pages.get(deployment_id)
+            for number, counts in page.shelf.changed(now + self._offset_s) if page is not None else ():
+                yield Hour(deployment_id, number + jumped, hour_payload(counts))
 
     def learnt(self, wall_offset_s: float, now: float) -> Mapping[str, bytes]:
         """What was learnt of each deployment: baseline, TTFT lines, ratios."""
@@ -188,12 +181,15 @@ class SpeedBook:
 
     def restore(self, hours: Iterable[Hour], learnt: Mapping[str, bytes], wall_offset_s: float, now: float) -> None:
         """Takes up what an earlier process left; what cannot be read is left out."""
-        for deployment_id, payload in learnt.items():
-            read_learnt(self._page(deployment_id), payload, wall_offset_s, now)
+        counted: dict[str, dict[int, Sheet]] = {}
         for hour in hours:
             sheet = read_hour(hour.payload)
             if sheet is not None:
-                self._page(hour.deployment_id).take_hour(hour.hour, sheet, now)
+                merge_sheets(counted.setdefault(hour.deployment_id, {}).setdefault(hour.hour, {}), sheet)
+        for deployment_id in {**counted, **learnt}:
+            past = read_learnt(learnt.get(deployment_id, b""), wall_offset_s, now) or Page(self._offset_s)
+            past.shelf.give(counted.pop(deployment_id, {}), now + self._offset_s)
+            self._page(deployment_id).merge(past)
 
     def _page(self, deployment_id: str) -> Page:
         page = self._pages.pop(deployment_id, None)
@@ -202,16 +198,12 @@ class SpeedBook:
             if len(self._pages) >= self._capacity:
                 oldest = next(iter(self._pages))
                 del self._pages[oldest]
-                self._noted.pop(oldest, None)
         self._pages[deployment_id] = page
         return page
 
 
-_EMPTY = Page()
-
-
 def _ttft_model(page: Page) -> TtftModel:
-    line = page.lines.get(CLASSES[0])
+    line = page.lines.get(PLAIN)
     found = line.coefficients() if line is not None else None
     if found is None:
         return TtftModel()

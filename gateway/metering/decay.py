@@ -126,12 +126,20 @@ class Ladder:
 
     def estimate(self, now: float, further: Sequence[Sample] = ()) -> Estimate | None:
         """Of the shortest memory with enough samples; of the longest where none has."""
-        best: Estimate | None = None
+        return self._speaking(now, further)[0]
+
+    def mean_load(self, now: float) -> float | None:
+        """Of the same memory."""
+        rung = self._speaking(now, ())[1]
+        return rung.mean_load if rung is not None else None
+
+    def _speaking(self, now: float, further: Sequence[Sample]) -> tuple[Estimate | None, Decayed | None]:
+        best: tuple[Estimate | None, Decayed | None] = (None, None)
         for rung in self.rungs:
             estimate = rung.estimate(now, further)
             if estimate is None:
                 continue
-            best = estimate
+            best = (estimate, rung)
             if estimate.count >= ENOUGH:
                 break
         return best

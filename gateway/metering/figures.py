@@ -1,15 +1,35 @@
 """A window's sheet as figures for people: quantiles, floor, uptime, cost."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from gateway.core.speed import PROMPT_SIZES, LoadBin, Quantiles, WindowReport
 from gateway.metering import quantities as q
+from gateway.metering.packing import Sheet
 from gateway.metering.sketch import Counts, merge, quantiles
-from gateway.metering.slots import Sheet
 
 SHARES = (0.01, 0.10, 0.25, 0.50, 0.75, 0.90, 0.99)
 MIN_UPTIME_REQUESTS = 10
 _NO_COUNTS: Counts = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A window as it was last told, in which slot and after how many attempts."""
+
+    slot: int
+    booked: int
+    report: WindowReport
+    load: tuple[LoadBin, ...]
+
+    def holds(self, slot: int, booked: int) -> bool:
+        """A hundredth more requests move no figure: a busy deployment is not summed up anew for each of them."""
+        return slot == self.slot and (booked - self.booked) * 100 <= self.report.requests
+
+
+def told(sheet: Sheet, slot: int, booked: int) -> Told:
+    """The figures of a window."""
+    return Told(slot, booked, window_report(sheet), load_bins(sheet))
 
 
 def window_report(sheet: Sheet) -> WindowReport:

@@ -19,6 +19,11 @@ class FirstTokenLine:
         self._at = 0.0
         self._count = self._x = self._xx = self._y = self._xy = 0.0
 
+    @property
+    def count(self) -> float:
+        """Samples by weight, as of the last one."""
+        return self._count
+
     def predict(self, tokens: float) -> float | None:
         """Seconds; None before there are samples enough."""
         if self._count < MIN_SAMPLES:

@@ -6,17 +6,17 @@ import orjson
 
 from gateway.metering.decay import Decayed
 from gateway.metering.first_token import FirstTokenLine
-from gateway.metering.page import BASELINE_S, CLASSES, Page, ratios_of
+from gateway.metering.packing import Sheet, unpack
+from gateway.metering.page import BASELINE_S, CLASSES, Page
 from gateway.metering.ratio import FadingRatio
-from gateway.metering.slots import Sheet, pack, unpack
 
 _HOUR_VERSION = b"\x01"
 _LEARNT_VERSION = 1
 
 
-def hour_payload(sheet: Sheet) -> bytes:
-    """The counts of one hour."""
-    return _HOUR_VERSION + pack(sheet)
+def hour_payload(packed: bytes) -> bytes:
+    """The packed counts of one hour."""
+    return _HOUR_VERSION + packed
 
 
 def read_hour(payload: bytes) -> Sheet | None:
@@ -36,36 +36,28 @@ def learnt_payload(page: Page, offset_s: float) -> bytes:
             "version": _LEARNT_VERSION,
             "baseline": page.baseline.state(offset_s),
             "lines": {kind: line.state(offset_s) for kind, line in page.lines.items()},
-            "ratios": {name: ratio.state() for name, ratio in ratios_of(page).items()},
+            "ratios": {name: ratio.state(offset_s) for name, ratio in page.ratios().items()},
         }
     )
 
 
-def read_learnt(page: Page, payload: bytes, offset_s: float, now: float) -> None:
-    """Adds it to a page; what is damaged or of another version is left out."""
+def read_learnt(payload: bytes, offset_s: float, now: float) -> Page | None:
+    """A page that has learnt this and counted nothing; None for what is damaged or of another version."""
+    page = Page(offset_s)
     try:
         read = orjson.loads(payload)
         if not isinstance(read, dict) or read.get("version") != _LEARNT_VERSION:
-            return
-        baseline = Decayed.of_state(BASELINE_S, _numbers(read["baseline"]), offset_s, now)
-        lines = {
-            kind: FirstTokenLine.of_state(_numbers(read["lines"][kind]), offset_s, now)
-            for kind in CLASSES
-            if kind in read["lines"]
-        }
-        ratios = {
-            name: FadingRatio.of_state(_numbers(read["ratios"][name]))
-            for name in ratios_of(page)
-            if name in read["ratios"]
-        }
+            return None
+        page.baseline.merge(Decayed.of_state(BASELINE_S, _numbers(read["baseline"]), offset_s, now))
+        for kind in CLASSES:
+            if kind in read["lines"]:
+                page.lines[kind] = FirstTokenLine.of_state(_numbers(read["lines"][kind]), offset_s, now)
+        for name, ratio in page.ratios().items():
+            if name in read["ratios"]:
+                ratio.merge(FadingRatio.of_state(_numbers(read["ratios"][name]), offset_s, now))
     except (ValueError, TypeError, KeyError):
-        return
-    page.baseline.merge(baseline)
-    for kind, line in lines.items():
-        page.lines.setdefault(kind, FirstTokenLine()).merge(line)
-    for name, ratio in ratios_of(page).items():
-        if name in ratios:
-            ratio.merge(ratios[name])
+        return None
+    return page
 
 
 def _numbers(value: Any) -> list[float]:

@@ -1,22 +1,25 @@
-"""Counts in time slots: small whole numbers by quantity and bucket, so that any window is a sum of slots.
+"""Counts in time slots of growing length: any window is a sum of slots, and no count is kept twice.
 
-Everything kept here is a count, so two pages, two processes or two hours merge exactly, in any order.
+What is counted goes into the running slot of the finest level alone. A slot that is over is packed; when the last of
+those inside a slot of the next level is over, that one is their sum. Everything kept here is a count, so two pages,
+two processes or two hours add up exactly, in any order.
 """
 
-import sys
-import zlib
-from array import array
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
-from gateway.metering.sketch import Counts, merge
+from gateway.metering.packing import Sheet, pack, unpack
+from gateway.metering.sketch import merge
 
-# Counts by quantity; the quantities are numbered by the page.
-Sheet = dict[int, Counts]
-
-# What a damaged or hostile payload may unpack to at most: far more than an hour of any traffic has buckets.
-MAX_UNPACKED = 1 << 20
-_WORD = 8
+HOUR_S = 3600.0
+# Slots of (seconds, how many that are over are kept). Each length is a multiple of the one before.
+LEVELS = ((30.0, 10), (300.0, 12), (HOUR_S, 24), (6 * HOUR_S, 28))
+FINEST_S = LEVELS[0][0]
+_HOURLY = next(index for index, (slot_s, _) in enumerate(LEVELS) if slot_s == HOUR_S)
+# Sums a level keeps at hand.
+_KEPT_SUMS = 3
+# Hours that may wait until they are stored.
+_OWN_HOURS = 4
 
 
 def add(sheet: Sheet, quantity: int, bucket: int, count: int = 1) -> None:
@@ -30,135 +33,182 @@ def add(sheet: Sheet, quantity: int, bucket: int, count: int = 1) -> None:
 def merge_sheets(into: Sheet, sheet: Mapping[int, Mapping[int, int]]) -> None:
     """Adds one sheet to another."""
     for quantity, counts in sheet.items():
-        merge(into.setdefault(quantity, {}), counts)
-
-
-def pack(sheet: Sheet) -> bytes:
-    """A closed slot: a tenth of the dictionaries it was."""
-    flat = array("q")
-    for quantity, counts in sheet.items():
-        flat.append(quantity)
-        flat.append(len(counts))
-        for pair in counts.items():
-            flat.extend(pair)
-    if sys.byteorder == "big":
-        flat.byteswap()
-    return zlib.compress(flat.tobytes(), 1)
-
-
-def unpack(packed: bytes) -> Sheet:
-    """The sheet again. Raises ValueError for what `pack` did not write."""
-    inflating = zlib.decompressobj()
-    try:
-        raw = inflating.decompress(packed, MAX_UNPACKED)
-    except zlib.error as error:
-        raise ValueError("no packed sheet") from error
-    if len(raw) % _WORD or not inflating.eof:
-        raise ValueError("no packed sheet")
-    flat = array("q")
-    flat.frombytes(raw)
-    if sys.byteorder == "big":
-        flat.byteswap()
-    return _rebuild(flat)
-
-
-def _rebuild(flat: Sequence[int]) -> Sheet:
-    sheet: Sheet = {}
-    at = 0
-    while at < len(flat):
-        if at + 2 > len(flat) or not 0 <= flat[at + 1] <= (len(flat) - at - 2) // 2:
-            raise ValueError("no packed sheet")
-        quantity, size = flat[at], flat[at + 1]
-        pairs = flat[at + 2 : at + 2 + 2 * size]
-        counts = dict(zip(pairs[::2], pairs[1::2], strict=True))
-        if any(count < 0 for count in counts.values()):
-            raise ValueError("no packed sheet")
-        merge(sheet.setdefault(quantity, {}), counts)
-        at += 2 + 2 * size
-    return sheet
+        mine = into.get(quantity)
+        if mine is None:
+            into[quantity] = dict(counts)
+        else:
+            merge(mine, counts)
 
 
 class Level:
-    """The last `kept` slots of `slot_s` seconds, the running one included. Moments are those of one clock.
+    """The slots of one length that are over, packed, by their number since the start of the clock."""
 
-    A sample leaves with its slot, so a window is longer than it says by at most one slot.
-    """
-
-    __slots__ = ("_closed", "_kept", "_number", "_running", "_total", "slot_s")
+    __slots__ = ("_kept", "_sums", "closed", "slot_s")
 
     def __init__(self, slot_s: float, kept: int) -> None:
         self.slot_s = slot_s
         self._kept = kept
-        self._number = -(1 << 62)
+        self.closed: dict[int, bytes] = {}
+        # Sums that are asked for again and again, packed, by the number they begin with.
+        self._sums: dict[int, bytes] = {}
+
+    def put(self, number: int, packed: bytes) -> None:
+        """Keeps a slot that is over; adds it to what is kept of it already."""
+        if number in self.closed:
+            packed = pack(summed((self.closed[number], packed)))
+        self.closed[number] = packed
+        self._sums.clear()
+
+    def expire(self, running: int) -> None:
+        """Drops what is too old beside the slot that is running."""
+        old = [number for number in self.closed if number < running - self._kept]
+        for number in old:
+            del self.closed[number]
+        if old:
+            self._sums.clear()
+
+    def within(self, first: int, end: int) -> list[bytes]:
+        """The slots from one number to before another."""
+        return [packed for number, packed in self.closed.items() if first <= number < end]
+
+    def since(self, first: int) -> Sheet:
+        """The slots from a number on together. A new sheet."""
+        known = self._sums.get(first)
+        if known is not None:
+            return unpack(known)
+        total = summed(packed for number, packed in self.closed.items() if number >= first)
+        if len(self._sums) >= _KEPT_SUMS:
+            self._sums.clear()
+        self._sums[first] = pack(total)
+        return total
+
+
+class Shelf:
+    """All levels of one page. Moments are seconds since the start of a clock on which hours begin with the hour."""
+
+    __slots__ = ("_ended", "_levels", "_number", "_running", "_touched")
+
+    def __init__(self) -> None:
+        self._levels = tuple(Level(slot_s, kept) for slot_s, kept in LEVELS)
         self._running: Sheet = {}
-        self._closed: deque[tuple[int, bytes]] = deque()
-        # The closed slots together, packed; None where it is to be made anew.
-        self._total: bytes | None = None
+        self._number: int | None = None
+        # Own hours that ended and were not asked for since; whether the running one has changed since it was.
+        self._ended: dict[int, bytes] = {}
+        self._touched = False
 
     def running(self, moment: float) -> Sheet:
-        """The sheet of this moment, to add to. A moment before the running slot counts as of now."""
-        number = int(moment // self.slot_s)
-        if number > self._number:
-            self._close(number)
+        """The sheet to count in. A moment before the running slot counts as of now."""
+        self._roll(moment)
+        self._touched = True
         return self._running
 
-    def _close(self, number: int) -> None:
+    def _roll(self, moment: float) -> int:
+        """Closes the slots that are over at this moment. Returns the number of the running one."""
+        number, before = int(moment // FINEST_S), self._number
+        if before is not None and number <= before:
+            return before
+        self._number = number
+        if before is not None:
+            self._close(before, number)
+            for level in self._levels:
+                level.expire(int(moment // level.slot_s))
+        return number
+
+    def _close(self, before: int, number: int) -> None:
         if self._running:
-            self._closed.append((self._number, pack(self._running)))
-            self._total = None
-        self._number, self._running = number, {}
-        self._expire(number)
+            self._levels[0].put(before, pack(self._running))
+            self._running = {}
+        for finer, coarser in pairwise(self._levels):
+            inside = round(coarser.slot_s / finer.slot_s)
+            before, number = before // inside, number // inside
+            if before == number:
+                return
+            over = finer.within(before * inside, (before + 1) * inside)
+            if over:
+                counts = over[0] if len(over) == 1 else pack(summed(over))
+                coarser.put(before, counts)
+                if coarser.slot_s == HOUR_S and self._touched:
+                    self._end_hour(before, counts)
+                    self._touched = False
 
-    def _expire(self, number: int) -> None:
-        while self._closed and self._closed[0][0] <= number - self._kept:
-            self._closed.popleft()
-            self._total = None
+    def _end_hour(self, hour: int, counts: bytes) -> None:
+        self._ended[hour] = counts
+        if len(self._ended) > _OWN_HOURS:
+            del self._ended[min(self._ended)]
 
-    def take(self, number: int, sheet: Sheet, moment: float) -> None:
-        """Adds a slot of the past, as an earlier process left it. What is too old or of the future is left out."""
-        self.running(moment)
-        if number == self._number:
-            merge_sheets(self._running, sheet)
-        if not self._number - self._kept < number < self._number:
+    def window(self, seconds: float, moment: float) -> Sheet:
+        """All slots that reach into the last so many seconds, added up: up to one slot more than asked. A new sheet."""
+        last = len(LEVELS) - 1
+        index = next((index for index, (slot_s, kept) in enumerate(LEVELS) if seconds <= slot_s * kept), last)
+        if not index:  # nothing need be closed for it: a scrape asks for this one of all deployments at once
+            oldest = int((moment - seconds) // FINEST_S)
+            total = self._levels[0].since(oldest)
+            if self._number is not None and self._number >= oldest:
+                merge_sheets(total, self._running)
+            return total
+        number = self._roll(moment)
+        total = self._levels[index].since(int((moment - seconds) // LEVELS[index][0]))
+        merge_sheets(total, self._newer(index, number))
+        return total
+
+    def _newer(self, index: int, number: int) -> Sheet:
+        """What was counted since the last slot of a level was over. A new sheet."""
+        total: Sheet = {}
+        for finer, coarser in pairwise(self._levels[: index + 1]):
+            inside = round(coarser.slot_s / finer.slot_s)
+            number //= inside
+            merge_sheets(total, finer.since(number * inside))
+        merge_sheets(total, self._running)
+        return total
+
+    def give(self, hours: Mapping[int, Sheet], moment: float) -> None:
+        """Adds hours of earlier processes. What is too old for every window, or of the future, is left out."""
+        self._roll(moment)
+        for level in self._levels[_HOURLY:]:
+            self._give(level, hours, moment)
+
+    def _give(self, level: Level, hours: Mapping[int, Sheet], moment: float) -> None:
+        inside = round(level.slot_s / HOUR_S)
+        running_hour, running = int(moment // HOUR_S), int(moment // level.slot_s)
+        gathered: dict[int, Sheet] = {}
+        for hour, sheet in hours.items():
+            # A running slot will be the sum of its hours; the running hour will be added to what is kept of it.
+            if hour <= running_hour and (inside == 1 or hour // inside < running):
+                merge_sheets(gathered.setdefault(hour // inside, {}), sheet)
+        for number, sheet in gathered.items():
+            level.put(number, pack(sheet))
+        level.expire(running)
+
+    def merge(self, other: "Shelf") -> None:
+        """Adds all that another shelf of the same clock has, up to the later of their running slots."""
+        if other._number is None:
             return
-        closed = dict(self._closed)
-        if number in closed:
-            earlier = unpack(closed[number])
-            merge_sheets(earlier, sheet)
-            sheet = earlier
-        closed[number] = pack(sheet)
-        self._closed = deque(sorted(closed.items()))
-        self._total = None
+        number = self._roll(other._number * FINEST_S)
+        other._roll(number * FINEST_S)
+        merge_sheets(self._running, other._running)
+        for mine, theirs in zip(self._levels, other._levels, strict=True):
+            for slot, packed in theirs.closed.items():
+                mine.put(slot, packed)
+        for hour, packed in other._ended.items():
+            own = self._ended.get(hour)
+            self._end_hour(hour, packed if own is None else pack(summed((own, packed))))
+        self._touched = self._touched or other._touched
 
-    def absorb(self, other: "Level") -> None:
-        """Adds all slots of another level of the same shape, up to the later of the two running slots."""
-        moment = max(self._number, other._number) * self.slot_s
-        for number, sheet in other.since(other._number - other._kept + 1):
-            self.take(number, sheet, moment)
-
-    def merged(self, moment: float, seconds: float | None = None) -> Sheet:
-        """All slots that reach into the last `seconds` (None: into all that is kept), added up. A new sheet."""
-        number = int(moment // self.slot_s)
-        self._expire(number)
-        whole = seconds is None
-        oldest = number - self._kept + 1 if seconds is None else int((moment - seconds) // self.slot_s)
-        if whole:
-            if self._total is None:
-                self._total = pack(_sum(packed for _, packed in self._closed))
-            merged = unpack(self._total)
-        else:
-            merged = _sum(packed for at, packed in self._closed if at >= oldest)
-        if self._number >= oldest:
-            merge_sheets(merged, self._running)
-        return merged
-
-    def since(self, number: int) -> list[tuple[int, Sheet]]:
-        """The slots from this number on, the running one last."""
-        slots = [(at, unpack(packed)) for at, packed in self._closed if at >= number]
-        return [*slots, (self._number, self._running)] if self._running else slots
+    def changed(self, moment: float) -> list[tuple[int, bytes]]:
+        """The hours that changed since this was last asked, each whole: what was counted here, not what was given."""
+        number = self._roll(moment)
+        changed = list(self._ended.items())
+        self._ended = {}
+        if self._touched:
+            sheet = self._newer(_HOURLY, number)
+            if sheet:
+                changed.append((int(number * FINEST_S // HOUR_S), pack(sheet)))
+        self._touched = False
+        return changed
 
 
-def _sum(slots: Iterable[bytes]) -> Sheet:
+def summed(slots: Iterable[bytes]) -> Sheet:
+    """Packed slots together. A new sheet."""
     total: Sheet = {}
     for packed in slots:
         merge_sheets(total, unpack(packed))

@@ -301,9 +301,9 @@ def test_the_ratio_of_characters_to_tokens_follows_and_stays_sane() -> None:
     book = SpeedBook(clock)
     counted = Tokens(output=100, source="usage")
     fed(book, clock, [finished(100.0, tokens=counted, chars=Chars(content=200))] * 100)
-    fed(book, clock, [finished(100.0, tokens=counted, chars=Chars(content=400))] * 200)
+    fed(book, clock, [finished(100.0, tokens=counted, chars=Chars(content=400))] * 200, every_s=60.0)
     assert book.chars_per_token("p/m") == pytest.approx(4.0, rel=0.03)
-    fed(book, clock, [finished(100.0, tokens=counted, chars=Chars(content=1_000_000))] * 100)
+    fed(book, clock, [finished(100.0, tokens=counted, chars=Chars(content=1_000_000))] * 100, every_s=60.0)
     assert book.chars_per_token("p/m") == 12.0
 
 

@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 
 from gateway.core.record import GenerationRecord
 from gateway.metering.book import SpeedBook
-from gateway.metering.page import LEVELS, Page, book_answer, book_attempt
-from gateway.metering.slots import Sheet
+from gateway.metering.booking import book_answer, book_attempt, book_quality
+from gateway.metering.packing import Sheet
+from gateway.metering.page import Page
+from gateway.metering.slots import LEVELS
 from tests.metering.histories import RECORDS, answered, attempt, unanswered
 from tests.metering.test_book import Clock
 
@@ -16,13 +18,14 @@ OFFSET_S = 1_700_000_000.0
 
 def book(page: Page, record: GenerationRecord, now: float) -> None:
     for one in record.attempts:
-        book_attempt(page, one, record, now)
+        book_attempt(page, one, record, now, answered=one.outcome == "ok")
     if record.attempts[-1].outcome == "ok":
-        book_answer(page, record, now, served_here=True)
+        book_quality(page, record, now)
+        book_answer(page, record, now)
 
 
 def counts(page: Page, now: float) -> list[Sheet]:
-    return [level.merged(now + OFFSET_S) for level in page.levels]
+    return [page.shelf.window(slot_s * kept, now + OFFSET_S) for slot_s, kept in LEVELS]
 
 
 HISTORIES = st.lists(st.tuples(st.floats(0, 4000), RECORDS, st.booleans()), max_size=25)
@@ -203,10 +206,9 @@ def test_a_sample_leaves_each_window_when_its_time_is_over() -> None:
 @given(st.floats(1, 604_800), st.floats(0, 700_000))
 def test_a_window_is_longer_than_it_says_by_one_slot_at_most(seconds: float, age_s: float) -> None:
     page = Page()
-    page.window(1.0, 0.0)
     book(page, answered(), 1000.0)
-    slot_s = next(slot_s for slot_s, kept in LEVELS if seconds <= slot_s * (kept - 1))
-    held = bool(page.window(seconds, 1000.0 + age_s))
+    slot_s = next(slot_s for slot_s, kept in LEVELS if seconds <= slot_s * kept)
+    held = bool(page.shelf.window(seconds, 1000.0 + age_s))
     if age_s <= seconds:
         assert held
     elif age_s > seconds + slot_s:

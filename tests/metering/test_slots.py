@@ -1,88 +1,126 @@
-"""Counts in time slots: what leaves when, what is packed, what adds up."""
+"""Counts in time slots: what leaves when, what adds up, which hours are told again."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.metering.slots import MAX_UNPACKED, Level, Sheet, add, merge_sheets, pack, unpack
+from gateway.metering.packing import Sheet, unpack
+from gateway.metering.slots import LEVELS, Shelf, add, merge_sheets
+from tests.metering.test_packing import SHEETS
 
-SHEETS = st.dictionaries(
-    st.integers(0, 40), st.dictionaries(st.integers(-400, 700), st.integers(0, 1 << 50), max_size=20), max_size=10
-)
-
-
-@given(SHEETS)
-def test_a_packed_sheet_comes_back_as_it_was(sheet: Sheet) -> None:
-    assert unpack(pack(sheet)) == sheet
+HOUR = 3600
+START = 1_700_000.0 * HOUR
+WINDOWS = tuple(slot_s * kept for slot_s, kept in LEVELS)
+MOMENTS = st.lists(st.tuples(st.floats(0, 8 * 86_400), st.integers(0, 5), st.booleans()), max_size=40)
 
 
-@given(st.binary(max_size=200))
-def test_bytes_that_are_no_sheet_are_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match="no packed sheet"):
-        unpack(b"x" + data)
+def count(shelf: Shelf, after_s: float, bucket: int = 7) -> None:
+    add(shelf.running(START + after_s), 1, bucket)
 
 
-@given(SHEETS, st.integers(0, 60), st.integers(0, 255))
-def test_a_damaged_sheet_is_a_sheet_or_refused(sheet: Sheet, at: int, byte: int) -> None:
-    data = bytearray(pack(sheet))
-    data[at % len(data)] = byte
-    try:
-        found = unpack(bytes(data))
-    except ValueError:
-        return
-    assert all(count >= 0 for counts in found.values() for count in counts.values())
+def held(shelf: Shelf, after_s: float, seconds: float) -> int:
+    return sum(shelf.window(seconds, START + after_s).get(1, {}).values())
 
 
-def test_a_sheet_that_unpacks_without_end_is_refused() -> None:
-    huge = {0: dict.fromkeys(range(MAX_UNPACKED // 16 + 1), 1)}
-    with pytest.raises(ValueError, match="no packed sheet"):
-        unpack(pack(huge))
+def test_no_count_is_lost_or_counted_twice_while_slots_age() -> None:
+    shelf = Shelf()
+    for second in range(0, 7 * 86_400, 97):
+        count(shelf, second)
+        if second % (97 * 400) == 0:
+            assert held(shelf, second, WINDOWS[3]) == second // 97 + 1
+    assert held(shelf, 7 * 86_400 - 1, WINDOWS[3]) == len(range(0, 7 * 86_400, 97))
 
 
-def counted(level: Level, moment: float, seconds: float | None = None) -> int:
-    return sum(level.merged(moment, seconds).get(1, {}).values())
+@given(MOMENTS, st.floats(1, 604_800))
+def test_a_window_holds_all_it_should_and_a_slot_more_at_most(
+    samples: list[tuple[float, int, bool]], seconds: float
+) -> None:
+    shelf, now = Shelf(), 8 * 86_400.0
+    for moment, _, _ in sorted(samples):
+        count(shelf, moment)
+    slot_s = next(slot_s for slot_s, kept in LEVELS if seconds <= slot_s * kept)
+    ages = [now - moment for moment, _, _ in samples]
+    found = held(shelf, now, seconds)
+    assert sum(age <= seconds for age in ages) <= found <= sum(age <= seconds + slot_s for age in ages)
 
 
-def test_a_count_leaves_with_its_slot() -> None:
-    level = Level(10.0, 4)
-    add(level.running(5.0), 1, 7)
-    assert [counted(level, moment) for moment in (5.0, 15.0, 39.9, 40.0, 1000.0)] == [1, 1, 1, 0, 0]
-
-
-def test_a_part_of_a_level_is_the_slots_that_reach_into_it() -> None:
-    level = Level(10.0, 12)
-    for moment in range(5, 105, 10):
-        add(level.running(float(moment)), 1, 7)
-    assert [counted(level, 95.0, seconds) for seconds in (5.0, 20.0, 50.0, 1000.0)] == [1, 3, 6, 10]
-
-
-@given(st.lists(st.tuples(st.floats(0, 500), st.integers(0, 5), st.booleans()), max_size=60))
-def test_two_levels_add_up_to_one_that_saw_everything(samples: list[tuple[float, int, bool]]) -> None:
-    both, one, other = Level(10.0, 8), Level(10.0, 8), Level(10.0, 8)
+@given(MOMENTS)
+def test_two_shelves_add_up_to_one_that_saw_everything(samples: list[tuple[float, int, bool]]) -> None:
+    both, one, other = Shelf(), Shelf(), Shelf()
     for moment, bucket, first in sorted(samples):
-        add(both.running(moment), 1, bucket)
-        add((one if first else other).running(moment), 1, bucket)
-    one.absorb(other)
-    assert one.merged(500.0) == both.merged(500.0)
+        count(both, moment, bucket)
+        count(one if first else other, moment, bucket)
+    one.merge(other)
+    now = START + 8 * 86_400
+    for seconds in (*WINDOWS, 1800.0, 7200.0, 100_000.0):
+        assert one.window(seconds, now) == both.window(seconds, now)
+    assert sorted(one.changed(now))[-4:] == sorted(both.changed(now))[-4:]
 
 
-@given(st.lists(st.tuples(st.integers(-5, 60), SHEETS), max_size=8))
-def test_slots_of_the_past_add_to_what_is_there(past: list[tuple[int, Sheet]]) -> None:
-    level = Level(10.0, 5)
-    add(level.running(505.0), 1, 7)
-    expected: Sheet = {1: {7: 1}}
-    for number, sheet in past:
-        level.take(number, sheet, 505.0)
-        if 45 < number <= 50:
-            merge_sheets(expected, sheet)
-    merged = level.merged(505.0)
-    assert {quantity: counts for quantity, counts in merged.items() if counts} == {
-        quantity: counts for quantity, counts in expected.items() if counts
+@given(st.lists(st.tuples(st.integers(-300, 10), SHEETS), max_size=8), st.integers(0, 6 * HOUR))
+def test_hours_of_the_past_add_to_what_is_there(past: list[tuple[int, Sheet]], after_s: int) -> None:
+    shelf = Shelf()
+    count(shelf, after_s)
+    day: Sheet = {1: {7: 1}}
+    week: Sheet = {1: {7: 1}}
+    running = int((START + after_s) // HOUR)
+    for back, sheet in past:
+        shelf.give({running + back: sheet}, START + after_s)
+        if -24 <= back <= 0:
+            merge_sheets(day, sheet)
+        if running // 6 - 28 <= (running + back) // 6 and back <= 0:
+            merge_sheets(week, sheet)
+    # A day later nothing of it has been lost on the way to longer slots.
+    assert plain(shelf.window(WINDOWS[2], START + after_s)) == plain(day)
+    assert plain(shelf.window(WINDOWS[3], START + after_s)) == plain(week)
+    later = START + after_s + 86_400
+    oldest = int(later // (6 * HOUR)) - 28
+    kept: Sheet = {1: {7: 1}}
+    for back, sheet in past:
+        if back <= 0 and (running + back) // 6 >= oldest:
+            merge_sheets(kept, sheet)
+    assert plain(shelf.window(WINDOWS[3], later)) == plain(kept)
+
+
+def plain(sheet: Sheet) -> Sheet:
+    return {quantity: counts for quantity, counts in sheet.items() if counts}
+
+
+def test_an_hour_that_did_not_change_is_not_told_again() -> None:
+    shelf = Shelf()
+    count(shelf, 10)
+    assert [number for number, _ in shelf.changed(START + 20)] == [1_700_000]
+    assert shelf.changed(START + 30) == []
+    count(shelf, 40)
+    count(shelf, HOUR + 5)
+    told = dict(shelf.changed(START + HOUR + 6))
+    assert {number: unpack(counts) for number, counts in told.items()} == {
+        1_700_000: {1: {7: 2}},
+        1_700_001: {1: {7: 1}},
     }
+    assert shelf.changed(START + 5 * HOUR) == []
+
+
+def test_hours_that_were_given_are_not_told_as_our_own() -> None:
+    shelf = Shelf()
+    count(shelf, 10)
+    shelf.give({1_700_000: {1: {7: 100}}, 1_699_999: {1: {7: 50}}}, START + 20)
+    assert held(shelf, 20, WINDOWS[2]) == 151
+    count(shelf, 30)
+    count(shelf, HOUR + 10)
+    told = {number: unpack(counts) for number, counts in shelf.changed(START + HOUR + 20)}
+    assert told == {1_700_000: {1: {7: 2}}, 1_700_001: {1: {7: 1}}}
+    assert held(shelf, HOUR + 20, WINDOWS[2]) == held(shelf, 7 * HOUR, WINDOWS[3]) == 153
+
+
+def test_own_hours_that_nobody_asks_for_are_bounded() -> None:
+    shelf = Shelf()
+    for hour in range(50):
+        count(shelf, hour * HOUR)
+    assert [number for number, _ in shelf.changed(START + 49 * HOUR + 1)] == [1_700_045 + at for at in range(5)]
 
 
 def test_a_moment_that_goes_back_counts_as_of_now() -> None:
-    level = Level(10.0, 4)
-    add(level.running(25.0), 1, 7)
-    add(level.running(5.0), 1, 7)
-    assert counted(level, 25.0, 5.0) == 2
+    shelf = Shelf()
+    count(shelf, 4000)
+    count(shelf, 5)
+    assert held(shelf, 4000, 1.0) == 2
