@@ -65,6 +65,8 @@ def test_everything_is_given_back_before_serving_where_the_time_allows(folder: P
     )
     assert all(len({entry.deployment_id for entry in hours}) <= 1 for hours, _ in book.restored)
     assert max(len(hours) for hours, _ in book.restored) == AT_ONCE
+    assert [entry.hour for entry in book.given if entry.deployment_id == "p/long"] == [HOUR - ago for ago in range(150)]
+    assert "p/short" in {entry.deployment_id for entry in book.given[: AT_ONCE + 1]}
     assert book.offsets == {7.0}
 
 
