@@ -53,6 +53,13 @@ def cpu_seconds(pid: int) -> float:
     return sum(max(_ticks_s(one), _scheduled_s(one)) for one in tree(pid))
 
 
+def busy_seconds() -> float:
+    """CPU time that the whole machine has spent on anything, what a host took from it included."""
+    fields = [int(word) for word in _lines(PROC / "stat")[0].split()[1:9]]
+    idle = fields[3] + fields[4]
+    return (sum(fields) - idle) * _TICK_S
+
+
 def resident_bytes(pid: int) -> int:
     """Resident memory of the whole tree; pages that processes share count for each."""
     kib = 0

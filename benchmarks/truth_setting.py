@@ -62,9 +62,9 @@ def provider_name(shape: Shape) -> str:
     return f"s{SHAPES.index(shape)}"
 
 
-def model_name(shape: Shape, concurrency: int) -> str:
-    """The public model that only this shape at this concurrency uses, so that its statistics are of nothing else."""
-    return f"{provider_name(shape)}-at-{concurrency}"
+def model_name(shape: Shape, concurrency: int, run: int) -> str:
+    """The public model that only this run of this cell uses, so that its statistics are of nothing else."""
+    return f"{provider_name(shape)}-at-{concurrency}-run-{run}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +128,11 @@ def _get(port: int, path: str) -> bytes:
 
 
 @contextmanager
-def setting(shapes: Sequence[Shape], concurrencies: Sequence[int], folder: Path) -> Iterator[Setting]:
+def setting(shapes: Sequence[Shape], concurrencies: Sequence[int], runs: int, folder: Path) -> Iterator[Setting]:
     """Simulator and gateway, each a process of its own, while the block lasts."""
     with _simulator(shapes, folder) as sims:
         port, config, log = free_port(), folder / "gateway.yaml", folder / "requests.jsonl"
-        config.write_text(json.dumps(_config(port, log, sims, _models(shapes, concurrencies))))
+        config.write_text(json.dumps(_config(port, log, sims, _models(shapes, concurrencies, runs))))
         output = folder / "gateway.log"
         command = [sys.executable, "-m", "gateway", "serve", "-c", str(config)]
         with running(command, output, {"PYTHONPATH": str(REPOSITORY), "NO_PROXY": "127.0.0.1"}) as pid:
@@ -140,9 +140,14 @@ def setting(shapes: Sequence[Shape], concurrencies: Sequence[int], folder: Path)
             yield Setting(port, sims, log)
 
 
-def _models(shapes: Sequence[Shape], concurrencies: Sequence[int]) -> dict[str, str]:
+def _models(shapes: Sequence[Shape], concurrencies: Sequence[int], runs: int) -> dict[str, str]:
     """Providers by model."""
-    cells = {model_name(shape, at): provider_name(shape) for shape in shapes for at in concurrencies}
+    cells = {
+        model_name(shape, at, run): provider_name(shape)
+        for shape in shapes
+        for at in concurrencies
+        for run in range(1, runs + 1)
+    }
     return {**cells, ODD: ODD}
 
 
