@@ -54,6 +54,8 @@ class Decayed:
 
     def merge(self, other: "Decayed") -> None:
         """Adds what another place has seen, each faded to the later of the two moments."""
+        if not self._weight:
+            self._at = other._at
         self._fade_to(other._at)
         fade = exp((other._at - self._at) / self.tau_s)
         self._weight += other._weight * fade

@@ -53,6 +53,8 @@ class FirstTokenLine:
 
     def merge(self, other: "FirstTokenLine") -> None:
         """Adds what another place has seen, each faded to the later of the two moments."""
+        if not self._count:
+            self._at = other._at
         self._fade_to(other._at)
         fade = exp((other._at - self._at) / TAU_S)
         self._count += other._count * fade

@@ -44,6 +44,8 @@ class FadingRatio:
 
     def merge(self, other: "FadingRatio") -> None:
         """Adds what another place has seen, each faded to the later of the two moments."""
+        if not self._under:
+            self._at = other._at
         self._fade_to(other._at)
         fade = exp((other._at - self._at) / TAU_S)
         self._over += other._over * fade
