@@ -282,3 +282,20 @@ def test_off_writes_nothing_and_warns_of_nothing(tmp_path: Path, fleet: str) -> 
         running.record(running.ask())
         running.stop()
     assert not (tmp_path / "xdg").exists()
+
+
+def test_the_demo_keeps_no_invented_figures(tmp_path: Path) -> None:
+    home = environment(XDG_STATE_HOME=str(tmp_path / "xdg"))
+    with process("demo", "--port", "0", "--seconds", "0.5", cwd=tmp_path, env=home) as started:
+        said, _ = started.communicate(timeout=60)
+    assert started.returncode == 0
+    assert "base_url" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_dropped_and_where_state_is_are_told(serve: Callable[[], Serving], tmp_path: Path) -> None:
+    running = serve()
+    assert "gateway_state_dropped_total 0" in running.get("/metrics").text
+    with process("check", "--json", cwd=tmp_path) as started:
+        said, _ = started.communicate(timeout=30)
+    assert json.loads(said)["state_dir"] == str(tmp_path / "state")
