@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from gateway.api.application import Application, metrics_only
 from gateway.api.doors import Doors, allowed_hosts
 from gateway.api.names import Names
-from gateway.api.pieces import Pieces
+from gateway.api.pieces import Answers, Pieces
 from gateway.api.reports import Reports
 from gateway.api.server import QuietServer, bind, make_server, stop_on_signals
 from gateway.api.services import Readiness, Services
@@ -163,7 +163,7 @@ def assemble(settings: Settings, further: Iterable[Listener] = ()) -> Gateway:
         streams=Streams(settings.max_streams),
         bodies=InflightBytes(settings.max_inflight_bytes),
         records=store,
-        reports=Reports(book, health, metrics.under_way, Pieces(monotonic)),
+        reports=Reports(book, health, metrics.under_way, Pieces(monotonic), Answers(monotonic)),
         readiness=Readiness(),
         needs=needs,
         scrape=metrics.scrape,

@@ -28,12 +28,14 @@ async def endpoints(services: Services, request: Request, caller: Caller, name: 
     """The deployments of a model or route, in the order of the configuration. Raises RequestError 404, 403."""
     target = services.names.look_up(name, caller)
     reports = services.reports
-    wanted = [
-        ((deployment.id, "endpoint"), partial(_endpoint, reports, deployment)) for deployment in target.deployments
-    ]
-    pieces = await reports.pieces.collect(wanted)
-    entries = [orjson.Fragment(piece.text) for piece in pieces]
-    await respond(request, 200, orjson.dumps({"data": {**_model(target, name), "endpoints": entries}}), JSON_HEADERS)
+    body = await reports.answers.get(("endpoints", name), lambda: _answer(reports, target, name))
+    await respond(request, 200, body, JSON_HEADERS)
+
+
+async def _answer(reports: Reports, target: Target, name: str) -> bytes:
+    wanted = (((entry.id, "endpoint"), partial(_endpoint, reports, entry)) for entry in target.deployments)
+    entries = [orjson.Fragment(piece.text) for piece in await reports.pieces.collect(wanted)]
+    return orjson.dumps({"data": {**_model(target, name), "endpoints": entries}})
 
 
 def _model(target: Target, name: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Pieces of JSON that cost something to make: kept for a second, made in slices, shared by everyone who asks."""
+"""Answers of figures that cost something to make: kept for a second, made in slices, shared by everyone who asks."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -10,7 +10,7 @@ import orjson
 
 from gateway.core.ports import Clock
 
-# A figure may be a second late. Of its time the event loop spends at most a tenth on figures, so that many of them
+# An answer may be a second late. Of its time the event loop spends at most a tenth on figures, so that many of them
 # are kept for longer; but none longer than anybody would take for the present.
 KEEP_S = 1.0
 LONGEST_KEEP_S = 15.0
@@ -18,6 +18,7 @@ LEAST_REST = 10.0
 # The event loop is given back at least this often: a late read is a wrong TTFT.
 SLICE_S = 0.002
 MAX_PIECES = 10_000
+MAX_ANSWERS = 32
 
 # What a piece is of: a deployment's id, and which part of it.
 Key = tuple[str, str]
@@ -93,3 +94,26 @@ class Pieces:
         dropped = self._kept.pop(key, None)
         if dropped is not None:
             self._cost_s = max(0.0, self._cost_s - dropped.cost_s)
+
+
+class Answers:
+    """Whole answers, each good for a second. One is made at a time: many slices in one turn of the loop are none."""
+
+    def __init__(self, clock: Clock, limit: int = MAX_ANSWERS) -> None:
+        self._clock = clock
+        self._limit = limit
+        self._kept: dict[Hashable, tuple[float, bytes]] = {}
+        self._one_at_a_time = asyncio.Lock()
+
+    async def get(self, key: Hashable, make: Callable[[], Awaitable[bytes]]) -> bytes:
+        """The answer of this key. Who asks while it is being made waits for it."""
+        async with self._one_at_a_time:
+            kept = self._kept.get(key)
+            if kept is not None and self._clock() - kept[0] < KEEP_S:
+                return kept[1]
+            body = await make()
+            self._kept.pop(key, None)
+            self._kept[key] = (self._clock(), body)
+            if len(self._kept) > self._limit:
+                del self._kept[next(iter(self._kept))]
+            return body

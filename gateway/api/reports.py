@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gateway.api.pieces import Pieces
+from gateway.api.pieces import Answers, Pieces
 from gateway.core.ports import HealthBook, SpeedReports
 
 
@@ -15,3 +15,4 @@ class Reports:
     health: HealthBook
     in_flight: Callable[[str], int | None]
     pieces: Pieces
+    answers: Answers

@@ -28,13 +28,19 @@ async def speed(services: Services, request: Request, caller: Caller) -> None:
     windows = _windows(request)
     shown = _filtered(services, request, caller)
     reports = services.reports
-    wanted = [part for deployment in shown for part in _parts(reports, deployment, windows)]
+    key = ("speed", windows, tuple(entry.id for entry in shown))
+    body = await reports.answers.get(key, lambda: _answer(reports, shown, windows))
+    await respond(request, 200, body, JSON_HEADERS)
+
+
+async def _answer(reports: Reports, shown: Sequence[Deployment], windows: Sequence[str]) -> bytes:
+    wanted = (part for deployment in shown for part in _parts(reports, deployment, windows))
     pieces = await reports.pieces.collect(wanted)
     entries = await _entries(reports, shown, pieces, windows)
     oldest = min((piece.made for piece in pieces), default=monotonic())
     generated = iso_utc(utc_now() - timedelta(seconds=monotonic() - oldest))
     start = orjson.dumps({"generated": generated})[:-1]
-    await respond(request, 200, start + b',"deployments":[' + b",".join(entries) + b"]}", JSON_HEADERS)
+    return start + b',"deployments":[' + b",".join(entries) + b"]}"
 
 
 def _parts(reports: Reports, deployment: Deployment, windows: Sequence[str]) -> list[Wanted]:
@@ -74,13 +80,13 @@ def _present(reports: Reports, deployment: Deployment) -> speed_shape.Shown:
     return speed_shape.present(deployment, health, until, reports.in_flight(deployment.id))
 
 
-def _windows(request: Request) -> list[str]:
+def _windows(request: Request) -> tuple[str, ...]:
     asked = request.queries("window")
     for name in asked:
         if name not in WINDOWS:
             message = f"there is no window {name[:100]!r}; allowed: {', '.join(WINDOWS)}"
             raise RequestError(400, message, code="invalid_value", param="window")
-    return [name for name in WINDOWS if not asked or name in asked]
+    return tuple(name for name in WINDOWS if not asked or name in asked)
 
 
 def _filtered(services: Services, request: Request, caller: Caller) -> list[Deployment]:

@@ -1,4 +1,4 @@
-"""Pieces of figures: made once for many, kept for a while, in slices between which the event loop goes on."""
+"""Answers of figures and their pieces: made once for many, kept for a while, in slices that leave the loop to others."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.api import pieces
-from gateway.api.pieces import KEEP_S, LONGEST_KEEP_S, Pieces
+from gateway.api.pieces import KEEP_S, LONGEST_KEEP_S, Answers, Pieces
 from tests.live import run
 
 
@@ -113,5 +113,46 @@ def test_no_more_than_a_limit_are_kept_and_the_oldest_leave(monkeypatch: pytest.
         for names in ("abc", "c", "b", "a"):
             await kept.collect(made.wanted(*names))
         assert "".join(made.of) == "abca"
+
+    run(main())
+
+
+def test_an_answer_is_made_once_a_second_however_many_ask() -> None:
+    async def main() -> None:
+        clock = Clock()
+        answers = Answers(clock, limit=2)
+        made: list[str] = []
+
+        async def make(name: str) -> bytes:
+            made.append(name)
+            await asyncio.sleep(0)
+            return name.encode()
+
+        async def ask(*names: str) -> list[bytes]:
+            return await asyncio.gather(*(answers.get(name, lambda name=name: make(name)) for name in names))
+
+        assert await ask("a", "b", "a", "a", "b") == [b"a", b"b", b"a", b"a", b"b"]
+        assert made == ["a", "b"]
+        clock.now += KEEP_S
+        await ask("b", "a", "c")  # and the oldest makes room
+        await ask("a", "c", "b")
+        assert made == ["a", "b", "b", "a", "c", "b"]
+
+    run(main())
+
+
+def test_an_answer_that_could_not_be_made_is_not_kept() -> None:
+    async def main() -> None:
+        answers = Answers(Clock())
+
+        async def fails() -> bytes:
+            raise ValueError("no figures")
+
+        async def works() -> bytes:
+            return b"x"
+
+        with pytest.raises(ValueError, match="no figures"):
+            await answers.get("a", fails)
+        assert await answers.get("a", works) == b"x"
 
     run(main())
