@@ -53,14 +53,22 @@ class StreamReader:
         if type(text) is not str:
             self._state = read_event
             return
-        self._opening = (self._opening + text).lstrip()
+        before, self._opening = self._opening, (self._opening + text).lstrip()
         if self._opening.startswith(_OPEN):
             self._state = self._thinking
             self._sort(reading, text, self._opening[len(_OPEN) :])
-        elif _OPEN.startswith(self._opening):
-            reading.reasoning, reading.content = reading.reasoning + len(text), reading.content - len(text)
-        else:
+        elif not _OPEN.startswith(self._opening):
             self._state = read_event
+            self._shift(reading, -len(before))  # what looked like a tag was answer
+        elif self._opening:
+            self._shift(reading, len(text))
+
+    @staticmethod
+    def _shift(reading: Reading, chars: int) -> None:
+        """Moves characters from the answer to the thinking. Blanks before a tag stay with the answer."""
+        reading.content -= chars
+        reading.reasoning += chars
+        reading.plain = reading.plain and not chars
 
     def _thinking(self, name: bytes | None, payload: bytes) -> Reading:
         reading = read_event(name, payload)
@@ -74,10 +82,7 @@ class StreamReader:
         seen = self._tail + searched
         at = seen.find(_CLOSE)
         answer = len(seen) - at - len(_CLOSE) if at >= 0 else 0
-        thought = max(0, len(text) - answer)
-        reading.content -= thought
-        reading.reasoning += thought
-        reading.plain = False
+        self._shift(reading, max(0, len(text) - answer))
         self._tail = seen[-len(_CLOSE) + 1 :]
         if at >= 0:
             self._state = read_event

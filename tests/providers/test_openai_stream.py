@@ -44,14 +44,19 @@ def test_thinking_inside_the_answer_is_reasoning_however_it_is_cut(thought: str,
 
 @given(st.text(min_size=1, max_size=40), st.lists(st.integers(0, 100), max_size=8))
 def test_an_answer_that_does_not_think_aloud_is_all_answer(text: str, at: list[int]) -> None:
-    if text.lstrip().startswith("<"):
+    if text.lstrip().startswith("<think>"[: len(text.lstrip())]) and text.strip():
         text = "." + text
     readings = read(*(chunk(content=piece) for piece in cut(text, at)))
     assert totals(readings) == (len(text), 0)
 
 
-def test_blanks_before_the_tag_belong_to_it() -> None:
-    assert totals(read(chunk(content="\n"), chunk(content="<think>"), chunk(content="x</think>y"))) == (1, 17)
+def test_blanks_before_the_tag_are_answer() -> None:
+    assert totals(read(chunk(content="\n"), chunk(content="<think>"), chunk(content="x</think>y"))) == (2, 16)
+
+
+@pytest.mark.parametrize("text", ["<div>", "<thinking>", " <t>", "<", "<<think>"])
+def test_what_only_looks_like_the_tag_is_answer_in_the_end(text: str) -> None:
+    assert totals(read(*(chunk(content=char) for char in text + "!"))) == (len(text) + 1, 0)
 
 
 def test_a_tag_in_mid_answer_is_text() -> None:
