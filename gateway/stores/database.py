@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from gateway.core.ports import Hour
 from gateway.stores.packing import Packer, new_dictionary
@@ -22,6 +23,7 @@ RETENTION_S = 30 * 86_400
 MAX_BYTES = 512 * 1024 * 1024
 # Rows removed in one transaction: a few milliseconds.
 PRUNE_ROWS = 500
+_SEAL_BYTES = 4
 _WAL_BYTES = 16 * 1024 * 1024
 
 _TABLES = (
@@ -53,6 +55,18 @@ class Damaged(Exception):
 
 class TooNew(Exception):
     """The file was written by a later version."""
+
+
+def _sealed(payload: bytes) -> bytes:
+    """With a checksum: SQLite has none, and a wrong bit in a statistic would be believed."""
+    return payload + crc32(payload).to_bytes(_SEAL_BYTES, "big")
+
+
+def _unsealed(value: object) -> bytes | None:
+    """What was sealed, None where it is not what it was."""
+    if not isinstance(value, bytes) or _sealed(value[:-_SEAL_BYTES]) != value:
+        return None
+    return value[:-_SEAL_BYTES]
 
 
 def is_damage(error: Exception) -> bool:
@@ -165,16 +179,20 @@ class Database:
         with self._transaction():
             self._insert(
                 "INSERT OR REPLACE INTO records (id, created, key, body) VALUES (?, ?, ?, ?)",
-                ((row.id, row.created, row.key, row.body) for row in rows),
+                ((row.id, row.created, row.key, _sealed(row.body)) for row in rows),
                 pause,
             )
             self._insert(
                 "INSERT INTO hours (hour, deployment, run, payload) VALUES (?, ?, ?, ?) "
                 "ON CONFLICT DO UPDATE SET payload = excluded.payload",
-                ((entry.hour, entry.deployment_id, run, entry.payload) for entry in hours),
+                ((entry.hour, entry.deployment_id, run, _sealed(entry.payload)) for entry in hours),
                 pause,
             )
-            self._insert("INSERT OR REPLACE INTO learnt VALUES (?, ?, ?)", learnt, pause)
+            self._insert(
+                "INSERT OR REPLACE INTO learnt VALUES (?, ?, ?)",
+                ((name, at, _sealed(payload)) for name, at, payload in learnt),
+                pause,
+            )
 
     def _insert(self, statement: str, values: Iterable[tuple[object, ...]], pause: Pause) -> None:
         rest = iter(values)
@@ -186,23 +204,26 @@ class Database:
         """The JSON of one record, None where there is none (that can be read)."""
         try:
             found = self._connection.execute("SELECT body FROM records WHERE id = ?", (generation_id,)).fetchone()
-            return self.packer.unpack(found[0]) if found is not None and isinstance(found[0], bytes) else None
+            body = None if found is None else _unsealed(found[0])
+            return None if body is None else self.packer.unpack(body)
         except ValueError:  # an id that is no text, a row that is no record
             return None
 
     def hours(self, first: int, last: int) -> Iterator[Hour]:
-        """The hours from `first` to `last`, of every run. Rows of another shape are left out."""
+        """The hours from `first` to `last`, of every run. Damaged rows are left out."""
         rows = self._connection.execute(
             "SELECT deployment, hour, payload FROM hours WHERE hour BETWEEN ? AND ?", (first, last)
         )
-        for deployment, hour, payload in rows:
-            if isinstance(deployment, str) and isinstance(hour, int) and isinstance(payload, bytes):
+        for deployment, hour, sealed in rows:
+            payload = _unsealed(sealed)
+            if payload is not None and isinstance(deployment, str) and isinstance(hour, int):
                 yield Hour(deployment, hour, payload)
 
     def learnt(self) -> dict[str, bytes]:
-        """The latest of each deployment."""
+        """The latest of each deployment. Damaged rows are left out."""
         rows = self._connection.execute("SELECT deployment, payload FROM learnt")
-        return {name: payload for name, payload in rows if isinstance(name, str) and isinstance(payload, bytes)}
+        read = ((name, _unsealed(sealed)) for name, sealed in rows)
+        return {name: payload for name, payload in read if payload is not None and isinstance(name, str)}
 
     def prune(self, now_s: float, max_bytes: int = MAX_BYTES) -> int:
         """Removes some rows that are too old or too many; the number of them. Fewer than PRUNE_ROWS: all is done."""

@@ -178,6 +178,45 @@ def test_only_hours_of_the_longest_window_are_read_and_none_that_have_not_come(t
     assert sorted(entry.hour - NOW_HOUR for entry in hours) == [-24 * 7, 0, 1]
 
 
+def test_a_row_with_a_wrong_bit_is_absent(tmp_path: Path) -> None:
+    state = SqliteState(tmp_path, wall=lambda: CREATED)
+    state.record(numbered(1))
+    state.record(numbered(2))
+    state.keep([Hour("p/m", NOW_HOUR, b"good"), Hour("p/n", NOW_HOUR, b"spoilt")], {"p/m": b"good", "p/n": b"spoilt"})
+    state.close()
+    with closing(sqlite3.connect(latest(tmp_path))) as connection:
+        for table, column, name in (("records", "body", "id = 'gen-2'"), ("hours", "payload", "deployment = 'p/n'"),
+                                    ("learnt", "payload", "deployment = 'p/n'")):  # fmt: skip
+            (value,) = connection.execute(f"SELECT {column} FROM {table} WHERE {name}").fetchone()
+            spoilt = value[:2] + bytes([value[2] ^ 16]) + value[3:]
+            connection.execute(f"UPDATE {table} SET {column} = ? WHERE {name}", (spoilt,))
+        connection.commit()
+    state = SqliteState(tmp_path, wall=lambda: CREATED)
+    assert asyncio.run(state.find("gen-1")) is not None
+    assert asyncio.run(state.find("gen-2")) is None
+    hours, learnt = state.remembered()
+    state.close()
+    assert ([entry.payload for entry in hours], learnt) == ([b"good"], {"p/m": b"good"})
+
+
+@pytest.mark.parametrize("value", ["", 5, b"", b"\0\0\0\0", b"abc", "text", 1.5])
+def test_rows_of_another_shape_are_absent(tmp_path: Path, value: object) -> None:
+    SqliteState(tmp_path).close()
+    with closing(sqlite3.connect(latest(tmp_path))) as connection:
+        connection.execute("INSERT INTO records VALUES (1, 'gen-1', 0, NULL, ?)", (value,))
+        connection.execute("INSERT INTO hours VALUES (1, ?, 'p/m', 'run', ?)", (NOW_HOUR, value))
+        connection.execute("INSERT INTO hours VALUES (2, ?, X'00', 'run', X'00000000')", (NOW_HOUR,))
+        connection.execute("INSERT INTO learnt VALUES ('p/m', 0, ?)", (value,))
+        connection.commit()
+    state = SqliteState(tmp_path, wall=lambda: CREATED)
+    assert asyncio.run(state.find("gen-1")) is None
+    hours, learnt = state.remembered()
+    state.close()
+    empty = value == b"\0\0\0\0"  # the seal of nothing
+    assert [entry.payload for entry in hours] == ([b""] if empty else [])
+    assert learnt == ({"p/m": b""} if empty else {})
+
+
 def test_statistics_under_a_name_that_is_no_text_are_dropped_and_counted(tmp_path: Path) -> None:
     state = SqliteState(tmp_path, wall=lambda: CREATED)
     state.keep([Hour("p/\ud800", NOW_HOUR, b"")], {"p/\ud800": b""})
