@@ -11,6 +11,7 @@ from gateway.core.errors import ConfigError
 COMMANDS: Mapping[str, str] = {
     "serve": "serve the gateway",
     "demo": "a simulated fleet, the gateway in front of it, and a live table; needs no key and no network",
+    "bench": "measure how fast models answer",
     "check": "validate a configuration",
     "keys": "make a key, or hash one, for the configuration",
     "fleet": "simulated providers with scripted speed and faults",

@@ -1,0 +1,1 @@
+"""The measurement harness behind `gateway bench`."""
