@@ -12,7 +12,7 @@ from benchmarks.fleet import DEPLOYMENTS, Fleet, twin
 from benchmarks.timing import Part
 from gateway.core.clock import monotonic
 from gateway.core.record import as_json
-from gateway.core.types import BreakerPolicy, SagPolicy
+from gateway.core.types import BreakerPolicy, Quirks, SagPolicy
 from gateway.limits.keys import KeyEntry, KeyRing
 from gateway.metering.book import SpeedBook
 from gateway.metering.meter import Meter
@@ -34,23 +34,23 @@ _VALUES = tuple(0.02 + 0.0007 * number for number in range(samples.TOKENS))
 
 def chunk_parts() -> list[Part]:
     """What is done with every chunk of a stream."""
-    dialect, framer, meter = DIALECTS["openai"], Framer(), Meter(0.0)
+    read, framer, meter = DIALECTS["openai"].reader(Quirks()), Framer(), Meter(0.0)
     payload = samples.CHUNK[6:-2]
-    reading = dialect.read_event(None, payload)
+    reading = read(None, payload)
     ticks = count(0.02, 0.02)
 
     def read_and_meter() -> None:
-        meter.observe(dialect.read_event(None, payload), next(ticks))
+        meter.observe(read(None, payload), next(ticks))
 
     def whole() -> None:
         at = next(ticks)
         for event in framer.feed(samples.CHUNK):
             if event.data is not None:
-                meter.observe(dialect.read_event(event.name, event.data), at)
+                meter.observe(read(event.name, event.data), at)
 
     return [
         Part("frame one event", lambda: framer.feed(samples.CHUNK)),
-        Part("read one event", lambda: dialect.read_event(None, payload)),
+        Part("read one event", lambda: read(None, payload)),
         Part("meter one event", lambda: meter.observe(reading, next(ticks))),
         Part("read and meter one event", read_and_meter, bar_us=CHUNK_BAR_US),
         Part("the same with its framing", whole, bar_us=CHUNK_BAR_US),
