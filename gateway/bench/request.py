@@ -84,9 +84,13 @@ async def _read(exchange: Exchange) -> Outcome:
     stream = _Stream(meter)
     until = exchange.sent + FIRST_TOKEN_S
     while not stream.over:
-        got = await exchange.read(until)
+        try:
+            got = await exchange.read(until)
+        except AttemptError as error:
+            stream.fail(error)
+            break
         if got is None:
-            stream.error = "timeout: went silent"
+            stream.fail(AttemptError("timeout_idle"))
             break
         data, at = got
         stream.take(data, at)
@@ -118,6 +122,7 @@ class _Stream:
         self._read_event = _OPENAI.reader(Quirks())
         self._record: dict[str, Any] | None = None
         self._at = 0.0
+        self._cut = False
         self.error: str | None = None
         self.done = False
         self.over = False
@@ -137,6 +142,11 @@ class _Stream:
                     self.error = f"{reading.error.code}: {reading.error.message or 'an error inside the stream'}"[:300]
         self.over = self.done or not data or self.error is not None
 
+    def fail(self, error: AttemptError) -> None:
+        """The connection failed in the middle."""
+        self.error = f"{error.code}: {error.detail or error.kind.says}"
+        self._cut = error.code == "cut"
+
     def _find_record(self, raw: bytes) -> None:
         for line in raw.splitlines():
             if line.startswith(_RECORD):
@@ -146,7 +156,10 @@ class _Stream:
                     self._record = None
 
     def result(self, connect_s: float | None) -> Run:
-        outcome = "error" if self.error else "ok" if self._meter.terminated else "truncated"
+        if self.error is not None and not self._cut:
+            outcome = "error"
+        else:
+            outcome = "ok" if self._meter.terminated and not self._cut else "truncated"
         error = self.error or (None if outcome == "ok" else "the stream ended without a finish reason")
         run = run_of(self._meter.finish(outcome, self._at), outcome, error, connect_s)
         if self._record is None:
