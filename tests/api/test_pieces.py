@@ -1,4 +1,4 @@
-"""Answers of figures and their pieces: made once for many, kept for a while, in slices that leave the loop to others."""
+"""Answers of figures and their pieces: made once for many, kept for a while, in slices between which others run."""
 
 import asyncio
 from collections.abc import Callable
