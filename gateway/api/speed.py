@@ -18,6 +18,7 @@ from gateway.core.types import Caller, Deployment
 
 # Names a refusal lists at most.
 _NAMED = 10
+_HOUR = {"1h": WINDOWS["1h"]}
 
 
 async def speed(services: Services, request: Request, caller: Caller) -> None:
@@ -44,9 +45,9 @@ async def _answer(reports: Reports, shown: Sequence[Deployment], windows: Sequen
 
 
 def _parts(reports: Reports, deployment: Deployment, windows: Sequence[str]) -> list[Wanted]:
-    """What of one deployment costs something: what was learnt of it, then the windows."""
+    """What of one deployment costs something: what was learnt of it (the load in the last hour), then the windows."""
     speeds, name = reports.speeds, deployment.id
-    learnt: Wanted = ((name, "learnt"), lambda now: speed_shape.learnt(speeds.report(name, now, {})))
+    learnt: Wanted = ((name, "learnt"), lambda now: speed_shape.learnt(speeds.report(name, now, _HOUR)))
     return [learnt, *(((name, window), partial(_window, reports, name, window)) for window in windows)]
 
 

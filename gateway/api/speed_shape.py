@@ -34,6 +34,7 @@ def learnt(report: SpeedReport) -> Shown:
     return {
         "baseline_tps": _round(report.baseline_tps, 1),
         "effective_samples": round(report.effective_samples, 1),
+        "mean_in_flight": _round(report.mean_in_flight, 1),
         "chars_per_token": _round(report.chars_per_token, 3),
         "estimate_ratio": _round(report.estimate_ratio, 4),
         "clock_decode_ratio": _round(report.clock_decode_ratio, 4),

@@ -19,6 +19,7 @@ FAST, SLOW, DEEP = deployment(HOUSE, "fast-1"), deployment(CLOUD, "slow-1"), dep
 FLEET = catalog([FAST, SLOW, DEEP], route("quick", FAST, fallback=("batch",)), route("batch", SLOW))
 FURTHER = {
     *(".deployments[]." + name for name in ("max_output", "effective_samples", "chars_per_token", "estimate_ratio")),
+    ".deployments[].mean_in_flight",
     *(".deployments[]." + name for name in ("clock_decode_ratio", "clock_ttft_difference_ms")),
 }
 
@@ -84,6 +85,9 @@ def test_percentiles_are_of_the_sample_and_the_floor_is_the_tenth() -> None:
             assert window["consistency"] == pytest.approx(speeds["p10"] / speeds["p50"], rel=0.01)
             assert window["ttft_ms"]["p99"] == pytest.approx(990, rel=0.021)
             assert (window["samples"], speeds["count"], window["uptime"]) == (100, 100, 1.0)
+            (load,) = shown["deployments"][0]["load"]
+            assert (load["in_flight"], load["samples"]) == ("1", 100)
+            assert load["output_tps"] == pytest.approx(50, rel=0.021)
 
     run(main())
 
