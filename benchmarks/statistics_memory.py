@@ -106,6 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     hour, live = wide_hour(records), records[:1500]
     clock = Standing()
     book = SpeedBook(clock, offset_s=START_S)
+    fill(SpeedBook(clock, offset_s=START_S), clock, "p/first", hour, live)  # what is made once is not of one deployment
     gc.collect()
     before = _resident()
     for number in track(range(count), "filling", console=Console(stderr=True)):

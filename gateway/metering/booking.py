@@ -45,6 +45,7 @@ def book_attempt(page: Page, attempt: AttemptRecord, record: GenerationRecord, n
 
 def book_answer(page: Page, record: GenerationRecord, now: float) -> None:
     """What was measured, on the page of what was served. Two answers in one stream have neither speed nor TTFT."""
+    page.booked += 1
     if record.splice:
         return
     sheet = page.shelf.running(now + page.offset_s)

@@ -15,21 +15,23 @@ _NO_COUNTS: Counts = {}
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A window as it was last told, in which slot and after how many attempts."""
+    """A window as it was last told. `slots`: the finest one and the one it began with at that moment."""
 
-    slot: int
+    slots: tuple[int, int]
     booked: int
     report: WindowReport
     load: tuple[LoadBin, ...]
 
-    def holds(self, slot: int, booked: int) -> bool:
-        """A hundredth more requests move no figure: a busy deployment is not summed up anew for each of them."""
-        return slot == self.slot and (booked - self.booked) * 100 <= self.report.requests
+    def holds(self, slots: tuple[int, int], booked: int) -> bool:
+        """Nothing came and nothing left; or in the same half minute a hundredth more, which moves no figure."""
+        if booked == self.booked:
+            return slots[1] == self.slots[1]
+        return slots == self.slots and (booked - self.booked) * 100 <= self.report.requests
 
 
-def told(sheet: Sheet, slot: int, booked: int) -> Told:
+def told(sheet: Sheet, slots: tuple[int, int], booked: int) -> Told:
     """The figures of a window."""
-    return Told(slot, booked, window_report(sheet), load_bins(sheet))
+    return Told(slots, booked, window_report(sheet), load_bins(sheet))
 
 
 def window_report(sheet: Sheet) -> WindowReport:

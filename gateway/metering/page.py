@@ -5,7 +5,7 @@ from gateway.metering.figures import Told, told
 from gateway.metering.first_token import FirstTokenLine
 from gateway.metering.meter import CHARS_PER_TOKEN
 from gateway.metering.ratio import FadingRatio
-from gateway.metering.slots import FINEST_S, Shelf
+from gateway.metering.slots import FINEST_S, LEVELS, Shelf, level_of
 
 WINDOWS_S = (15.0, 60.0, 300.0)
 BASELINE_S = 3600.0
@@ -48,7 +48,7 @@ class Page:
         # our clock against the provider's.
         self.ratio, self.estimates, self.estimate_spread = FadingRatio(), FadingRatio(), FadingRatio()
         self.clock_ratio, self.clock_ttft = FadingRatio(), FadingRatio()
-        # Attempts booked so far, and the windows as they were last told.
+        # Attempts and answers booked so far, and the windows as they were last told.
         self.booked = 0
         self._told: dict[float, Told] = {}
         self.last_call: float | None = None
@@ -65,12 +65,12 @@ class Page:
         return max((seconds for seconds in expected if seconds is not None), default=None)
 
     def told(self, seconds: float, now: float) -> Told:
-        """The figures of a window: as they were told last where less than a hundredth came since, in this slot."""
+        """The figures of a window: those that were told last, where they hold."""
         moment = now + self.offset_s
-        slot = int(moment // FINEST_S)
+        slots = int(moment // FINEST_S), int(moment // LEVELS[level_of(seconds)][0])
         known = self._told.get(seconds)
-        if known is None or not known.holds(slot, self.booked):
-            known = self._told[seconds] = told(self.shelf.window(seconds, moment), slot, self.booked)
+        if known is None or not known.holds(slots, self.booked):
+            known = self._told[seconds] = told(self.shelf.window(seconds, moment), slots, self.booked)
         return known
 
     def merge(self, other: "Page") -> None:

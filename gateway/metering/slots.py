@@ -16,10 +16,15 @@ HOUR_S = 3600.0
 LEVELS = ((30.0, 10), (300.0, 12), (HOUR_S, 24), (6 * HOUR_S, 28))
 FINEST_S = LEVELS[0][0]
 _HOURLY = next(index for index, (slot_s, _) in enumerate(LEVELS) if slot_s == HOUR_S)
-# Sums a level keeps at hand.
-_KEPT_SUMS = 3
+# Sums of its latest slots that a level keeps at hand.
+_KEPT_PARTS = 3
 # Hours that may wait until they are stored.
 _OWN_HOURS = 4
+
+
+def level_of(seconds: float) -> int:
+    """The level whose slots a window of this length begins with: the first that reaches so far."""
+    return next((index for index, (slot_s, kept) in enumerate(LEVELS) if seconds <= slot_s * kept), len(LEVELS) - 1)
 
 
 def add(sheet: Sheet, quantity: int, bucket: int, count: int = 1) -> None:
@@ -40,32 +45,50 @@ def merge_sheets(into: Sheet, sheet: Mapping[int, Mapping[int, int]]) -> None:
             merge(mine, counts)
 
 
+def _take_away(sheet: Sheet, part: Sheet) -> None:
+    """Undoes `merge_sheets`: what was counted in the part alone is gone."""
+    for quantity, counts in part.items():
+        left = sheet.pop(quantity, {})
+        rest = {bucket: count - counts.get(bucket, 0) for bucket, count in left.items()}
+        rest = {bucket: count for bucket, count in rest.items() if count > 0}
+        if rest:
+            sheet[quantity] = rest
+
+
 class Level:
     """The slots of one length that are over, packed, by their number since the start of the clock."""
 
-    __slots__ = ("_kept", "_sums", "closed", "slot_s")
+    __slots__ = ("_all", "_changes", "_kept", "_parts", "closed", "slot_s")
 
     def __init__(self, slot_s: float, kept: int) -> None:
         self.slot_s = slot_s
         self._kept = kept
         self.closed: dict[int, bytes] = {}
-        # Sums that are asked for again and again, packed, by the number they begin with.
-        self._sums: dict[int, bytes] = {}
+        # The sum of all slots as it was last asked for, packed, and what has come (True) and gone since.
+        self._all: bytes | None = None
+        self._changes: list[tuple[bool, bytes]] = []
+        # Sums of the latest slots, by the number they begin with.
+        self._parts: dict[int, bytes] = {}
 
     def put(self, number: int, packed: bytes) -> None:
         """Keeps a slot that is over; adds it to what is kept of it already."""
+        self._note(True, packed)
         if number in self.closed:
             packed = pack(summed((self.closed[number], packed)))
         self.closed[number] = packed
-        self._sums.clear()
 
     def expire(self, running: int) -> None:
         """Drops what is too old beside the slot that is running."""
-        old = [number for number in self.closed if number < running - self._kept]
-        for number in old:
-            del self.closed[number]
-        if old:
-            self._sums.clear()
+        for number in [number for number in self.closed if number < running - self._kept]:
+            self._note(False, self.closed.pop(number))
+
+    def _note(self, came: bool, packed: bytes) -> None:
+        self._parts.clear()
+        if self._all is not None:
+            self._changes.append((came, packed))
+            if len(self._changes) > self._kept:  # to add up anew is no dearer, and nobody asks
+                self._all = None
+                self._changes.clear()
 
     def within(self, first: int, end: int) -> list[bytes]:
         """The slots from one number to before another."""
@@ -73,13 +96,31 @@ class Level:
 
     def since(self, first: int) -> Sheet:
         """The slots from a number on together. A new sheet."""
-        known = self._sums.get(first)
+        if all(number >= first for number in self.closed):
+            return self._everything()
+        known = self._parts.get(first)
         if known is not None:
             return unpack(known)
         total = summed(packed for number, packed in self.closed.items() if number >= first)
-        if len(self._sums) >= _KEPT_SUMS:
-            self._sums.clear()
-        self._sums[first] = pack(total)
+        if len(self._parts) >= _KEPT_PARTS:
+            self._parts.clear()
+        self._parts[first] = pack(total)
+        return total
+
+    def _everything(self) -> Sheet:
+        if self._all is None:
+            total = summed(self.closed.values())
+        else:
+            total = unpack(self._all)
+            if not self._changes:
+                return total
+            for came, packed in self._changes:
+                if came:
+                    merge_sheets(total, unpack(packed))
+                else:
+                    _take_away(total, unpack(packed))
+            self._changes.clear()
+        self._all = pack(total)
         return total
 
 
@@ -138,8 +179,7 @@ class Shelf:
 
     def window(self, seconds: float, moment: float) -> Sheet:
         """All slots that reach into the last so many seconds, added up: up to one slot more than asked. A new sheet."""
-        last = len(LEVELS) - 1
-        index = next((index for index, (slot_s, kept) in enumerate(LEVELS) if seconds <= slot_s * kept), last)
+        index = level_of(seconds)
         if not index:  # nothing need be closed for it: a scrape asks for this one of all deployments at once
             oldest = int((moment - seconds) // FINEST_S)
             total = self._levels[0].since(oldest)

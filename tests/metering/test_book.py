@@ -1,5 +1,6 @@
 """The speed book: what it learns from records, what it forgets, and what it never lets in."""
 
+from dataclasses import replace
 from math import exp, log
 from random import Random
 
@@ -313,3 +314,53 @@ def test_the_book_is_bounded_and_forgets_the_one_heard_of_longest_ago() -> None:
     for name in ("a", "b", "c", "a", "d"):
         book.record(finished(100.0, deployment=name))
     assert [book.view(name, clock.now).samples for name in "abcd"] == [2, 0, 1, 1]
+
+
+def test_what_was_served_by_another_lane_is_the_speed_of_that_lane() -> None:
+    clock = Clock()
+    served = {"fast": "slow", "none": None}
+    book = SpeedBook(clock, booked_under=lambda record: served.get(record.deployment or "", record.deployment))
+    fed(book, clock, [finished(100.0, 500.0, deployment="slow")] * 20)
+    assert book.report("slow", clock.now).windows["5m"].samples == 20
+    fed(book, clock, [finished(40.0, 900.0, deployment="fast", quality="ok")] * 10)
+    fed(book, clock, [finished(40.0, 900.0, deployment="none", quality="ok")] * 10)
+    fast, slow, none = (book.report(name, clock.now).windows["5m"] for name in ("fast", "slow", "none"))
+    assert (fast.samples, fast.ttft_ms.count, fast.requests, fast.qualities["ok"]) == (0, 0, 10, 10)
+    assert (slow.samples, slow.ttft_ms.count, slow.requests, slow.qualities["ok"]) == (30, 30, 20, 20)
+    assert (none.samples, none.ttft_ms.count, none.requests, none.qualities["ok"]) == (0, 0, 10, 10)
+    assert book.evidence("fast", clock.now).speed is None
+
+
+def test_a_stream_left_before_its_kind_was_known_is_taken_for_the_usual_kind() -> None:
+    clock = Clock()
+    book = SpeedBook(clock)
+    fed(book, clock, [finished(None, 9000.0, quality="hidden_reasoning")] * 20 + [finished(100.0, 500.0)] * 5)
+    fed(book, clock, [finished(None, 9000.0, quality="cancelled")] * 20)
+    assert book.predicted_ttft_s("p/m", 0) == pytest.approx(0.5)
+    late = book.evidence("p/m", clock.now).ttft
+    assert late is not None
+    assert late.mean == pytest.approx(0, abs=0.05)
+
+
+def test_an_attempt_that_failed_after_its_first_token_teaches_its_ttft() -> None:
+    clock = Clock()
+    book = SpeedBook(clock)
+    failed = AttemptRecord("q/m", "q", "m", "primary", "failed", 200, "cut", ttft_ms=700.0, duration_ms=900.0)
+    for _ in range(4):
+        clock.now += 1
+        record = finished(100.0, 300.0)
+        book.record(replace(record, attempts=(failed, *record.attempts)))
+    assert book.predicted_ttft_s("q/m", 0) == pytest.approx(0.7)
+    assert book.predicted_ttft_s("p/m", 0) == pytest.approx(0.3)
+    assert book.report("q/m", clock.now).windows["5m"].errors == 4
+
+
+def test_our_own_full_pool_is_no_fault_of_the_provider() -> None:
+    clock = Clock()
+    book = SpeedBook(clock)
+    ours = AttemptRecord("p/m", "p", "m", "primary", "failed", None, "overloaded")
+    theirs = AttemptRecord("p/m", "p", "m", "primary", "failed", 503, "overloaded", pool_wait_ms=0.0)
+    for attempt in (ours, theirs):
+        book.record(replace(finished(), outcome="error", attempts=(attempt,)))
+    window = book.report("p/m", clock.now).windows["5m"]
+    assert (window.requests, window.errors) == (1, 1)

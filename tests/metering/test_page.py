@@ -181,6 +181,20 @@ def test_a_retry_books_each_attempt_under_its_own_deployment() -> None:
     assert (here.errors, here.ttft_ms.p50) == (0, pytest.approx(250, rel=0.021))
 
 
+def test_a_report_is_never_older_than_a_hundredth_of_its_requests() -> None:
+    clock = Clock(1_000_000.0)
+    made = SpeedBook(clock)
+    for number in range(1, 1000):
+        made.record(answered())
+        told = made.report("p/m", clock.now).windows["24h"].requests
+        assert number / 1.011 <= told <= number
+        assert number > 99 or told == number
+    clock.now += 31
+    made.record(answered(chars=800))
+    assert made.report("p/m", clock.now).windows["24h"].requests == 1000
+    assert made.report("p/m", clock.now + 86_400 + 3600).windows["24h"].requests == 0
+
+
 def test_cost_is_null_where_no_price_is_known_and_never_zero() -> None:
     assert report_of(answered()).windows["5m"].cost_usd is None
     assert report_of(answered(cost_usd=0.25), answered(cost_usd=0.5), answered()).windows["5m"].cost_usd == 0.75

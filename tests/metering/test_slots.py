@@ -1,6 +1,6 @@
 """Counts in time slots: what leaves when, what adds up, which hours are told again."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.metering.packing import Sheet, unpack
@@ -31,6 +31,7 @@ def test_no_count_is_lost_or_counted_twice_while_slots_age() -> None:
 
 
 @given(MOMENTS, st.floats(1, 604_800))
+@settings(deadline=None)
 def test_a_window_holds_all_it_should_and_a_slot_more_at_most(
     samples: list[tuple[float, int, bool]], seconds: float
 ) -> None:
@@ -44,6 +45,7 @@ def test_a_window_holds_all_it_should_and_a_slot_more_at_most(
 
 
 @given(MOMENTS)
+@settings(deadline=None)
 def test_two_shelves_add_up_to_one_that_saw_everything(samples: list[tuple[float, int, bool]]) -> None:
     both, one, other = Shelf(), Shelf(), Shelf()
     for moment, bucket, first in sorted(samples):
@@ -57,6 +59,7 @@ def test_two_shelves_add_up_to_one_that_saw_everything(samples: list[tuple[float
 
 
 @given(st.lists(st.tuples(st.integers(-300, 10), SHEETS), max_size=8), st.integers(0, 6 * HOUR))
+@settings(deadline=None, max_examples=40)
 def test_hours_of_the_past_add_to_what_is_there(past: list[tuple[int, Sheet]], after_s: int) -> None:
     shelf = Shelf()
     count(shelf, after_s)
@@ -83,6 +86,22 @@ def test_hours_of_the_past_add_to_what_is_there(past: list[tuple[int, Sheet]], a
 
 def plain(sheet: Sheet) -> Sheet:
     return {quantity: counts for quantity, counts in sheet.items() if counts}
+
+
+@given(MOMENTS, st.sampled_from(LEVELS))
+@settings(deadline=None)
+def test_a_sum_that_is_kept_up_to_date_is_the_sum_made_anew(
+    samples: list[tuple[float, int, bool]], level: tuple[float, int]
+) -> None:
+    asked, unasked = Shelf(), Shelf()
+    seconds = level[0] * level[1]
+    for moment, bucket, ask in sorted(samples):
+        count(asked, moment, bucket)
+        count(unasked, moment, bucket)
+        if ask:
+            asked.window(seconds, START + moment)
+    for now in (8 * 86_400, 9 * 86_400, 20 * 86_400):
+        assert plain(asked.window(seconds, START + now)) == plain(unasked.window(seconds, START + now))
 
 
 def test_an_hour_that_did_not_change_is_not_told_again() -> None:
