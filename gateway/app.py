@@ -274,6 +274,8 @@ class Listening:
         lag = asyncio.create_task(watch_loop_lag(self._gateway.metrics.loop_lag))
         looking = asyncio.create_task(self._look_at_streams())
         noting = asyncio.create_task(_noting(remembering))
+        for task in (lag, looking, noting):
+            task.add_done_callback(say_why)
         apart = asyncio.create_task(self._serve_apart())
         try:
             await self._server.serve(sockets=[self._socket])
@@ -300,6 +302,13 @@ class Listening:
             server, listening = self._apart
             await server.serve(sockets=[listening])
             listening.close()
+
+
+def say_why(task: "asyncio.Task[None]") -> None:
+    """A task that should run until the stop, and ended by a fault of ours."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        log.error("%s stopped", task.get_coro(), exc_info=error)
 
 
 async def _noting(remembering: Remembering | None) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.app import say_why
 from gateway.core.clock import monotonic, wall_offset_s
 from gateway.core.ports import Hour
 from gateway.metering.book import SpeedBook
@@ -157,3 +158,20 @@ def test_what_was_learnt_is_known_after_the_restart(tmp_path: Path) -> None:
     assert before.baseline_tps is not None
     assert after.baseline_tps == pytest.approx(before.baseline_tps, rel=1e-6)
     assert after.chars_per_token == before.chars_per_token
+
+
+def test_a_fault_that_ends_the_noting_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Faulty(ScriptedBook):
+        def learnt(self, wall_offset_s: float, now: float) -> Mapping[str, bytes]:
+            raise ValueError("a fault of ours")
+
+    async def main() -> None:
+        state = SqliteState(tmp_path)
+        task = asyncio.create_task(Remembering(state, Faulty()).run(every_s=0.001))
+        task.add_done_callback(say_why)
+        await asyncio.wait([task])
+        await asyncio.to_thread(state.close)
+
+    asyncio.run(main())
+    assert "Remembering.run" in caplog.text
+    assert "a fault of ours" in caplog.text

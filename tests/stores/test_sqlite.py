@@ -265,6 +265,17 @@ def test_while_another_process_holds_the_database_records_wait_and_are_dropped_o
     assert state.dropped == 20
 
 
+def test_a_stop_does_not_wait_for_ever_for_a_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    state = SqliteState(tmp_path, flush_s=3600)
+    with closing(sqlite3.connect(latest(tmp_path), isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        state.record(numbered(1))
+        state.close()
+        assert "1 records could not be written" in caplog.text
+        other.execute("ROLLBACK")
+    assert stored(tmp_path) == set()
+
+
 def test_a_folder_that_is_removed_is_made_anew(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     state = SqliteState(folder, flush_s=0.01)
