@@ -143,7 +143,11 @@ class SpeedBook:
     def window(self, deployment_id: str, seconds: float, now: float) -> WindowReport:
         """The last so many seconds, to one slot."""
         page = self._pages.get(deployment_id)
-        return WindowReport() if page is None else window_report(page.shelf.window(seconds, now + self._offset_s))
+        if page is None:
+            return WindowReport()
+        if seconds in WINDOWS.values():
+            return page.told(seconds, now).report
+        return window_report(page.shelf.window(seconds, now + self._offset_s))
 
     def report(self, deployment_id: str, now: float, windows: Mapping[str, float] = WINDOWS) -> SpeedReport:
         """Everything that is known. The load is that of the hour, and told with it alone."""
