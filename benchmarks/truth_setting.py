@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import subprocess
 import sys
 import time
@@ -59,7 +60,7 @@ ODD_SCRIPT = {"ttft": 0.05, "tps": 100, "output_tokens": 40}
 
 def provider_name(shape: Shape) -> str:
     """The simulated provider that sends this shape."""
-    return f"s{SHAPES.index(shape)}"
+    return "s-" + re.sub("[^a-z0-9]+", "-", shape.name.lower()).strip("-")
 
 
 def model_name(shape: Shape, concurrency: int, run: int) -> str:
@@ -155,6 +156,7 @@ def _config(port: int, log: Path, sims: dict[str, int], models: dict[str, str]) 
     """JSON is YAML too."""
     return {
         "version": 1,
+        "state_dir": "off",
         "server": {"host": "127.0.0.1", "port": port},
         "telemetry": {"request_log": str(log)},
         "providers": {name: {"base_url": f"http://127.0.0.1:{at}/v1", "api_key": "none"} for name, at in sims.items()},
