@@ -80,11 +80,13 @@ class SpeedBook:
                 del self._running[deployment_id]
 
     def look(self, now: float) -> list[str]:
-        """Asks every running stream how far it is. Returns the deployments that have any."""
-        for running in self._running.values():
-            for watched in running.values():
-                watched.look(now)
-        return list(self._running)
+        """Asks every running stream how far it is. Returns the deployments of which that is news."""
+        news: list[str] = []
+        for deployment_id, running in self._running.items():
+            told = [watched.look(now) for watched in running.values()]
+            if any(told):
+                news.append(deployment_id)
+        return news
 
     # --- what routing asks ---
 

@@ -12,6 +12,8 @@ from gateway.metering.quality import weight
 # A stream says nothing of speed before its first seconds, and is asked anew every few.
 FIRST_AFTER_S = 2.0
 AGAIN_AFTER_S = 5.0
+# A wait that is judged before it ends.
+_WORTH_JUDGING_S = 1.0
 # Estimated tokens below which a rate is that of a few words.
 _MIN_TOKENS = 8.0
 # The rate is by estimated tokens, so it is believed less than one that was billed.
@@ -34,22 +36,23 @@ class Watched:
         self.bound: tuple[float, int] | None = None
         self._due = 0.0
 
-    def look(self, now: float) -> None:
-        """Asks the meter; a sample is renewed only when it is due, so that a long stream weighs like one request."""
+    def look(self, now: float) -> bool:
+        """Asks the meter; True where that is news. A sample is renewed only when it is due: a stream is one request."""
         progress = self.meter.progress(now)
         first = progress.first_token_s
         if first is None:
             self.bound = (progress.elapsed_s, progress.prompt_tokens or 0)
-            return
+            return progress.elapsed_s >= _WORTH_JUDGING_S
         self.bound = None
         if progress.resting:
-            self.sample = None
-            return
+            had, self.sample = self.sample is not None, None
+            return had
         window_s = progress.elapsed_s - first
         if now < self._due or window_s < FIRST_AFTER_S or progress.tps is None or progress.tokens < _MIN_TOKENS:
-            return
+            return False
         self._due = now + AGAIN_AFTER_S
         self.sample = (log(max(progress.tps, _LEAST_TPS)), _ESTIMATED * weight(window_s), None)
+        return True
 
 
 def interim(page: Page, baseline: Estimate | None, running: Iterable[Watched]) -> tuple[list[Sample], list[Sample]]:

@@ -140,11 +140,12 @@ def test_a_wait_longer_than_expected_is_a_late_first_token_while_it_lasts() -> N
     assert scene.book.evidence("p/m", scene.clock.now).ttft == pytest.approx(shorter)
 
 
-def test_only_streams_that_run_are_looked_at() -> None:
+def test_only_streams_that_run_are_looked_at_and_only_news_is_told() -> None:
     scene = Scene()
     meter = scene.began(at_speed(20.0))
-    scene.look()
     assert scene.book.look(scene.clock.now) == ["p/m"]
+    assert scene.book.look(scene.clock.now + 1) == []
+    assert scene.book.look(scene.clock.now + 6) == ["p/m"]
     scene.ended(meter)
     scene.ended(meter)
     asked = meter.asked
