@@ -47,6 +47,8 @@ DRAIN_LOOK_S = 0.05
 LAST_BYTES_S = 1.0
 # How often running streams are asked how far they are.
 LOOK_EVERY_S = 1.0
+# Deployments that are judged before others have a turn.
+JUDGED_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +297,10 @@ class Listening:
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             now = monotonic()
-            gateway.health.look(gateway.book.look(now), now)
+            news = gateway.book.look(now)
+            for start in range(0, len(news), JUDGED_AT_ONCE):
+                gateway.health.look(news[start : start + JUDGED_AT_ONCE], now)
+                await asyncio.sleep(0)
 
     async def _serve_apart(self) -> None:
         if self._apart is not None:
