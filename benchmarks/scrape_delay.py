@@ -1,6 +1,7 @@
 """How late the event loop is while a fleet is scraped: a 1 ms ticker in a serving gateway, scraped by a child."""
 
 import asyncio
+import gc
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -71,6 +72,9 @@ def scrape_delay(scrapes: int) -> ScrapeDelay:
 async def _measured(scrapes: int) -> ScrapeDelay:
     catalog = samples.catalog(DEPLOYMENTS)
     gateway = assemble(Settings(catalog=catalog, keys=KeyRing(), port=0))
+    # As `gateway serve` does.
+    gc.collect()
+    gc.freeze()
     listening, ready = Listening(gateway), asyncio.Event()
     serving = asyncio.create_task(listening.run(ready.set))
     ticks: list[tuple[float, float]] = []

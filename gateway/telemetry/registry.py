@@ -8,6 +8,8 @@ from gateway.telemetry.instruments import Family, HistogramFamily, ScalarFamily
 
 # A scrape gives the event loop back at least this often: a late read is a wrong TTFT.
 SLICE_S = 0.001
+# What has not changed is quickly at hand, but the kernel takes its time over megabytes.
+SLICE_CHARS = 128 * 1024
 # Series formatted between two looks at the clock.
 _STRIDE = 8
 
@@ -51,16 +53,18 @@ class Registry:
     def slices(self, slice_s: float = SLICE_S) -> Iterator[str]:
         """The exposition in pieces that take about `slice_s` to make. Each series is of one moment."""
         parts: list[str] = []
-        until = perf_counter() + slice_s
+        until, size = perf_counter() + slice_s, 0
         for family in self._order:
             parts.append(family.head())
             # A copy: between two slices a first error may add a series.
             for index, series in enumerate(tuple(family.children())):
-                parts.append(series.text())
-                if index % _STRIDE == 0 and perf_counter() >= until:
+                text = series.text()
+                parts.append(text)
+                size += len(text)
+                if size >= SLICE_CHARS or (index % _STRIDE == 0 and perf_counter() >= until):
                     yield "".join(parts)
                     parts.clear()
-                    until = perf_counter() + slice_s
+                    until, size = perf_counter() + slice_s, 0
         yield "".join(parts)
 
 
