@@ -150,7 +150,7 @@ def test_uptime_is_in_per_cent_and_needs_ten_requests(good: int, uptime: float |
 )
 def test_status_is_zero_in_service_and_unknown_otherwise(state: str, status: int | None) -> None:
     async def main() -> None:
-        async with live(fast(output_tokens=200)) as gw:
+        async with live(fast(tps=500, output_tokens=50)) as gw:
             if state == "ok":
                 for _ in range(20):
                     await gw.record(await gw.post())

@@ -54,7 +54,7 @@ def test_the_answer_has_every_documented_field_with_its_type() -> None:
 
 def test_the_figures_are_those_of_the_record() -> None:
     async def main() -> None:
-        async with live(fast(output_tokens=200), deployment={"price": Price(2.0, 0.5, 8.0)}) as gw:
+        async with live(fast(tps=200, output_tokens=60), deployment={"price": Price(2.0, 0.5, 8.0)}) as gw:
             record = await gw.record(await gw.post())
             (entry,) = (await gw.client.get("/v1/speed")).json()["deployments"]
             for window in entry["windows"].values():
