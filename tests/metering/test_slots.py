@@ -85,7 +85,11 @@ def test_hours_of_the_past_add_to_what_is_there(past: list[tuple[int, Sheet]], a
 
 
 def plain(sheet: Sheet) -> Sheet:
-    return {quantity: counts for quantity, counts in sheet.items() if counts}
+    """Without counts of nothing, which come and go with the sums."""
+    counted = {
+        quantity: {bucket: count for bucket, count in counts.items() if count} for quantity, counts in sheet.items()
+    }
+    return {quantity: counts for quantity, counts in counted.items() if counts}
 
 
 @given(MOMENTS, st.sampled_from(LEVELS))
