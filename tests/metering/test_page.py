@@ -1,5 +1,8 @@
 """One deployment's page: what is counted where, and that two pages add up to one that saw everything."""
 
+from math import exp
+from random import Random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -250,3 +253,25 @@ def test_prefill_speed_falls_out_of_the_line() -> None:
     assert model.base_ms == pytest.approx(200, rel=0.01)
     assert model.per_1k_tokens_ms == pytest.approx(250, rel=0.01)
     assert model.prefill_tps == pytest.approx(4000, rel=0.01)
+
+
+def test_a_slope_that_noise_alone_would_show_is_none() -> None:
+    seen = 0
+    for seed in range(40):
+        random = Random(seed)
+        sizes = [random.randrange(20, 60) for _ in range(60)]
+        waits = [200 * exp(random.gauss(0, 0.3)) for _ in sizes]
+        records = [answered(ttft_ms=wait, tokens=(size, 0, 100)) for size, wait in zip(sizes, waits, strict=True)]
+        model = report_of(*records).ttft_model
+        seen += model.per_1k_tokens_ms is not None
+        assert model.base_ms is not None
+    assert seen <= 1
+
+
+def test_a_slope_is_found_in_noise_where_there_is_one() -> None:
+    for seed in range(20):
+        random = Random(seed)
+        sizes = [int(exp(random.uniform(4, 10))) for _ in range(100)]
+        waits = [(200 + 0.2 * size) * exp(random.gauss(0, 0.25)) for size in sizes]
+        records = [answered(ttft_ms=wait, tokens=(size, 0, 100)) for size, wait in zip(sizes, waits, strict=True)]
+        assert report_of(*records).ttft_model.per_1k_tokens_ms == pytest.approx(200, rel=0.35)
