@@ -166,10 +166,10 @@ class Meter:
             if chars != reading.content:
                 self._tool += reading.tool
                 self._reasoning += reading.reasoning
+            if reading.response_id != self._id:
+                self._note_id(reading.response_id)
         if self._model is None:
             self._model = reading.model
-        if reading.response_id != self._id:
-            self._note_id(reading.response_id)
         if reading.tier is not None:
             self._tier = reading.tier
         if not plain:
@@ -195,6 +195,7 @@ class Meter:
             self._note_start()
 
     def _note_id(self, response_id: str | None) -> None:
+        """Of an event that bears tokens: a preamble or a usage chunk may have an id of its own."""
         if response_id is not None:
             self._id_changes += self._id is not None
             self._id = response_id

@@ -228,3 +228,48 @@ def test_the_parts_of_the_server_clock_are_joined() -> None:
     meter.observe(Reading(server_clock={"prompt_ms": 5.0}), 0.1)
     meter.observe(Reading(server_clock={"prompt_ms": 6.0, "completion_ms": 7.0}), 0.2)
     assert meter.finish("ok", 0.3).server_clock == {"prompt_ms": 6.0, "completion_ms": 7.0}
+
+
+def with_ids(*ids: str | None) -> Measurement:
+    meter = Meter(0.0)
+    meter.observe(Reading(response_id="preamble"), 0.1)
+    for index, response_id in enumerate(ids):
+        meter.observe(Reading(content=4, response_id=response_id), 0.5 + 0.01 * index)
+    meter.observe(Reading(finish="stop", usage=Usage(output=40), response_id="usage"), 2.0)
+    return meter.finish("ok", 2.0)
+
+
+@pytest.mark.parametrize(
+    ("ids", "spliced"),
+    [
+        (["a"] * 10, False),
+        (["a"] * 5 + ["b"] * 5, True),
+        (["a"] * 9 + ["b"], True),
+        ([None] * 3 + ["a"] * 7, False),
+        (["a", None] * 5, False),
+        ([str(index) for index in range(10)], False),
+        (["a"] * 3 + ["b"] * 3 + ["c"] * 3, True),
+    ],
+)
+def test_tokens_of_another_response_are_a_splice_and_an_id_for_each_chunk_is_none(
+    ids: list[str | None], spliced: bool
+) -> None:
+    measured = with_ids(*ids)
+    assert measured.splice is spliced
+    assert (measured.speed.quality == "corrupt") is spliced
+    assert (measured.speed.output_tps is None) is spliced
+
+
+def test_a_second_start_counts_the_tokens_of_the_last_answer() -> None:
+    meter = Meter(0.0)
+    meter.observe(Reading(restart=True, usage=Usage(input=17)), 0.3)
+    meter.observe(Reading(content=50), 0.4)
+    meter.observe(Reading(restart=True, usage=Usage(input=18)), 0.7)
+    meter.observe(Reading(content=10), 0.8)
+    meter.observe(Reading(finish="end_turn", usage=Usage(output=5), terminal=True), 0.9)
+    measured = meter.finish("ok", 0.9)
+    assert measured.splice
+    assert (measured.chars.content, measured.stream_events.tokens) == (10, 1)
+    assert (measured.tokens.input, measured.tokens.output) == (18, 5)
+    assert measured.timing.ttft_ms == pytest.approx(800)
+    assert measured.speed.quality == "corrupt"
