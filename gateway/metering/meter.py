@@ -323,6 +323,7 @@ class Meter:
         chars = self._content + self._reasoning + self._tool
         usage = self._final_usage()
         reasoning = usage.reasoning if usage else None
+        output = usage.output if usage else None
         return Facts(
             outcome=outcome,
             all=Span(self._last - first, self._reads, chars, self._first_chars, self._largest),
@@ -334,8 +335,8 @@ class Meter:
                 self._answer_largest,
             ),
             events=self._events,
-            output=usage.output if usage else None,
-            # A zero beside streamed reasoning is a counter that nobody filled in.
+            # A zero beside what was streamed is a counter that nobody filled in.
+            output=None if not output and chars else output,
             reasoning=None if not reasoning and self._reasoning else reasoning,
             reasoning_chars=self._reasoning,
             summarised=self._summarised,

@@ -152,6 +152,24 @@ def test_a_cancelled_stream_keeps_its_estimated_rate_and_states_no_other() -> No
     assert (speed.output_tps, speed.answer_tps, speed.chars_per_s) == (None, None, None)
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_zero_beside_text_is_no_count_of_it(whole: bool) -> None:
+    meter = Meter(0.0, chars_per_token=4.0)
+    if whole:
+        meter.whole(Reading(content=80, finish="stop", usage=Usage(input=12, output=0)), 1.0)
+        measured = meter.finish("ok", 1.0)
+    else:
+        measured = streamed(steady(20), Usage(input=12, output=0), meter=meter)
+        assert measured.speed.quality == "estimate"
+        assert measured.speed.estimated_tps == pytest.approx(100)
+    assert (measured.tokens.input, measured.tokens.output, measured.tokens.source) == (12, 20, "estimate")
+
+
+def test_a_zero_where_nothing_was_streamed_is_the_count() -> None:
+    tokens = streamed([], Usage(input=12, output=0)).tokens
+    assert (tokens.input, tokens.output, tokens.source) == (12, 0, "usage")
+
+
 def test_a_zero_beside_streamed_reasoning_is_unknown() -> None:
     meter = Meter(0.0)
     meter.observe(Reading(reasoning=4), 0.1)
