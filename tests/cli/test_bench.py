@@ -6,14 +6,17 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gateway.simulator import SimulatedProvider
-from gateway.simulator.faults import Cut, Stall
+from gateway.simulator.faults import Buffered, Cut, Stall
 from tests.live import fast, run
 
+# Long enough that a late wake-up of a busy machine does not take the rate away.
+STEADY = fast(tps=200, output_tokens=40)
 MAIN = "import sys; from gateway.cli import main; sys.exit(main())"
 
 
@@ -34,7 +37,7 @@ async def told(*words: str, env: Mapping[str, str] | None = None) -> tuple[int, 
 
 def test_a_table_of_two_models_with_other_tools_formulas() -> None:
     async def main() -> None:
-        async with SimulatedProvider(fast(tps=400)) as sim:
+        async with SimulatedProvider(STEADY) as sim:
             code, out, err = await told("one", "two", "--url", sim.base_url, "--runs", "2")
             assert (code, err) == (0, "")
             for text in ("TTFT ms", "output tok/s", "500 answer tokens", "vLLM's and aiperf's", "LLMPerf's"):
@@ -47,7 +50,7 @@ def test_a_table_of_two_models_with_other_tools_formulas() -> None:
 
 def test_json_has_every_single_run() -> None:
     async def main() -> None:
-        async with SimulatedProvider(fast(tps=400)) as sim:
+        async with SimulatedProvider(STEADY) as sim:
             code, out, err = await told("m", "--url", sim.base_url, "--runs", "3", "--concurrency", "2", "--json")
             assert (code, err) == (0, "")
             found = json.loads(out)
@@ -73,9 +76,36 @@ def test_no_sound_run_is_exit_code_1_and_says_why() -> None:
     run(main())
 
 
+def test_a_burst_has_no_rate_in_the_table() -> None:
+    async def main() -> None:
+        async with SimulatedProvider(replace(STEADY, faults=(Buffered(),))) as sim:
+            code, out, _ = await told("m", "--url", sim.base_url, "--runs", "2")
+            assert code == 1
+            assert "m: 0 of 2 runs have a rate (2 burst)" in out
+            (row,) = (line for line in out.splitlines() if "output tok/s" in line)
+            assert row.replace("│", " ").split() == ["output", "tok/s", "-"]
+
+    run(main())
+
+
+def test_where_some_runs_fail_the_others_are_the_figures() -> None:
+    async def main() -> None:
+        cut = replace(STEADY, faults=(Cut(after_tokens=12, share=0.5),), seed=5)
+        async with SimulatedProvider(cut) as sim:
+            code, out, _ = await told("m", "--url", sim.base_url, "--runs", "8", "--json")
+            (model,) = json.loads(out)["models"]
+            bad = [one for one in model["each"] if one["outcome"] != "ok"]
+            assert code == 0
+            assert 0 < len(bad) < 8
+            assert all(one["output_tps"] is None and "cut" in one["error"] for one in bad)
+            assert model["figures"]["output_tps"]["count"] == model["sound"]
+
+    run(main())
+
+
 def test_a_key_comes_from_the_environment_and_a_wrong_one_is_told() -> None:
     async def main() -> None:
-        async with SimulatedProvider(fast(tps=400, api_key="sk-right-0123456789")) as sim:
+        async with SimulatedProvider(replace(STEADY, api_key="sk-right-0123456789")) as sim:
             words = ("m", "--url", sim.base_url, "--runs", "1")
             code, out, err = await told(*words, env={"GATEWAY_BENCH_KEY": "sk-right-0123456789"})
             assert code == 0
@@ -120,7 +150,7 @@ def test_a_prompt_of_ones_own_is_sent(tmp_path: Path) -> None:
     async def main() -> None:
         prompt = tmp_path / "prompt.txt"
         prompt.write_text("Sort a list, please.", "utf-8")
-        async with SimulatedProvider(fast(tps=400)) as sim:
+        async with SimulatedProvider(STEADY) as sim:
             words = ("--prompt", str(prompt), "--max-tokens", "12", "--runs", "1")
             code, _, _ = await told("m", "--url", sim.base_url, *words)
             assert code == 0
@@ -135,7 +165,7 @@ def test_a_prompt_of_ones_own_is_sent(tmp_path: Path) -> None:
 def test_an_interruption_shows_what_was_measured() -> None:
     async def main() -> None:
         # The third answer never ends: the interruption comes while it is awaited.
-        async with SimulatedProvider(fast(tps=400)) as sim:
+        async with SimulatedProvider(STEADY) as sim:
             process = await started("m", "--url", sim.base_url, "--runs", "500")
             while sim.stats.requests < 4:
                 await asyncio.sleep(0.01)
