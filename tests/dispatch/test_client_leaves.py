@@ -37,15 +37,21 @@ class Client:
 
 
 async def everything_given_back(gw: Live) -> None:
-    """Streams, bytes, pool slots: all back within a second."""
+    """Streams, bytes, pool slots, what the gauges count: all back within a second."""
     services = gw.gateway.services
     async with asyncio.timeout(1):
-        while services.streams.open or services.bodies.held or slots(gw):  # type: ignore[attr-defined]
+        while services.streams.open or services.bodies.held or slots(gw) or in_flight(gw):  # type: ignore[attr-defined]
             await asyncio.sleep(0.001)
 
 
 def slots(gw: Live) -> int:
     return sum(pool._slots for pool in gw.gateway.engine._pools.values())
+
+
+def in_flight(gw: Live) -> float:
+    """Requests and attempts that are under way by the metrics."""
+    lines = gw.gateway.metrics.render().decode().splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if "_in_flight{" in line)
 
 
 def last_record(gw: Live) -> Any:
@@ -174,6 +180,7 @@ def test_a_hundred_abandoned_streams_leave_nothing_behind() -> None:
             clients = [await Client.ask(gw) for _ in range(100)]
             await gw.sims[0].until(lambda stats: stats.streams_open == 100)
             assert len(asyncio.all_tasks()) - before <= 100 + 1  # one task a request, no more
+            assert in_flight(gw) == 2 * 100
             for client in clients:
                 client.leave()
             await gw.sims[0].until(lambda stats: stats.aborted == 100, 2.0)

@@ -119,12 +119,13 @@ def test_kept_gaps_are_bounded_and_the_longest_is_seen_all_the_same() -> None:
     assert measured.timing.max_gap_ms == pytest.approx(3000)
 
 
-def test_the_last_usage_wins_and_nothing_is_summed() -> None:
+@pytest.mark.parametrize("cached", [None, 3])
+def test_the_last_usage_wins_and_nothing_is_summed(cached: int | None) -> None:
     meter = Meter(0.0)
     for index in range(1, 11):
-        meter.observe(Reading(content=4, usage=Usage(input=7, output=index)), index / 10)
+        meter.observe(Reading(content=4, usage=Usage(input=7, cached=cached, output=index)), index / 10)
     tokens = meter.finish("cancelled", 2.0).tokens
-    assert (tokens.input, tokens.output, tokens.source) == (7, 10, "usage")
+    assert (tokens.input, tokens.cached, tokens.output, tokens.source) == (7, cached, 10, "usage")
 
 
 def test_a_running_count_that_tokens_followed_is_not_the_final_usage() -> None:

@@ -27,6 +27,8 @@ DELTAS: list[tuple[str, Any, tuple[int, int, int]]] = [
     ("code points, not bytes", {"content": "日本🌊"}, (3, 0, 0)),
     ("role with text", {"role": "assistant", "content": "Hi"}, (2, 0, 0)),
     ("role alone", {"role": "assistant", "content": ""}, (0, 0, 0)),
+    ("empty text alone", {"content": ""}, (0, 0, 0)),
+    ("empty reasoning alone", {"reasoning": ""}, (0, 0, 0)),
     ("empty role", {"role": "", "reasoning_content": ""}, (0, 0, 0)),
     ("nulls", {"role": None, "content": None, "reasoning_content": None, "tool_calls": None}, (0, 0, 0)),
     ("no delta", None, (0, 0, 0)),
