@@ -185,7 +185,7 @@ class Meter:
             self._bad += 1
             # Between the first token and the finish reason it most likely bore tokens.
             self._corrupt = self._corrupt or (self._events > 0 and self._finish is None)
-        if reading.repeat and not self._events:
+        if reading.repeat and not (self._events or reading.content or reading.reasoning or reading.tool):
             # A whole message at the end is all there is when nothing was streamed before it.
             reading.content, reading.reasoning, reading.tool = reading.repeat, 0, 0
         if reading.serving_model is not None:

@@ -37,8 +37,8 @@ def judge_speed(facts: Facts, clock: dict[str, float] | None, estimated: float |
 
 
 def answer_tokens(facts: Facts) -> int | None:
-    """Output less reasoning; None where the provider's split is unknown although reasoning was streamed."""
-    if facts.output is None or (facts.reasoning is None and facts.reasoning_chars):
+    """Output less reasoning; None where the split is unknown although there was reasoning, streamed or not."""
+    if facts.output is None or (facts.reasoning is None and (facts.reasoning_chars or facts.summarised)):
         return None
     return max(0, facts.output - (facts.reasoning or 0))
 
