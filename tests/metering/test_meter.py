@@ -292,3 +292,12 @@ def test_a_second_start_counts_the_tokens_of_the_last_answer() -> None:
     assert (measured.tokens.input, measured.tokens.output) == (18, 5)
     assert measured.timing.ttft_ms == pytest.approx(800)
     assert measured.speed.quality == "corrupt"
+
+
+def test_a_request_that_left_late_was_not_waited_for_before() -> None:
+    meter = Meter(10.0)
+    meter.headers(10.9, sent=10.8)
+    meter.observe(Reading(content=1), 11.0)
+    timing = meter.finish("cancelled", 11.0).timing
+    assert timing.headers_ms == pytest.approx(100)
+    assert timing.ttft_ms == pytest.approx(200)
