@@ -69,7 +69,10 @@ def _unusable(folder: Path, why: str) -> ConfigError:
 
 def _make(folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileExistsError as error:
+        raise OSError(error.errno, "it is no folder") from error
 
 
 @contextlib.contextmanager

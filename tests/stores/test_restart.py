@@ -249,7 +249,7 @@ def test_a_given_folder_that_cannot_be_used_stops_the_start(tmp_path: Path) -> N
     with process("serve", cwd=tmp_path) as started:
         _, told = started.communicate(timeout=30)
     assert started.returncode == 2
-    assert f"state_dir: cannot keep state in {tmp_path}/gateway.yaml: " in told
+    assert f"state_dir: cannot keep state in {tmp_path}/gateway.yaml: it is no folder" in told
     assert "Traceback" not in told
 
 
