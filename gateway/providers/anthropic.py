@@ -4,10 +4,12 @@ from gateway.core.ports import ReadEvent
 from gateway.core.reading import Reading, Usage
 from gateway.core.types import Json, Quirks
 from gateway.providers.openai_errors import error_in_stream, error_of_status
+from gateway.providers.unreadable import read_no_json
 from gateway.providers.values import (
     added,
     compact_length,
     count_at,
+    is_whole_object,
     length_at,
     load_object,
     object_at,
@@ -26,11 +28,11 @@ def read_event(name: bytes | None, payload: bytes) -> Reading:
     """One event. Whatever comes, a Reading is returned: `bad` where it is no JSON object."""
     event = load_object(payload)
     if event is None:
-        if name == b"error":
-            return Reading(error=error_in_stream(payload[:8000].decode("utf-8", "replace")))
-        return Reading(bad=True)
+        return read_no_json(name, payload)
     reading = Reading()
     kind = event.get("type")
+    if type(kind) is not str:
+        kind = (name or b"").decode("utf-8", "replace")
     if kind == "content_block_delta":
         _read_delta(reading, object_at(event, "delta"))
     elif kind == "content_block_start":
@@ -50,8 +52,31 @@ def read_event(name: bytes | None, payload: bytes) -> Reading:
 
 
 def reader(quirks: Quirks) -> ReadEvent:
-    """Nothing has to be remembered between events."""
-    return read_event
+    """The reader of one stream: it remembers what the start said of the cache."""
+    return StreamReader().read
+
+
+class StreamReader:
+    """Reads the events of one stream in their order."""
+
+    __slots__ = ("_cached", "_written")
+
+    def __init__(self) -> None:
+        self._cached: int | None = None
+        self._written: int | None = None
+
+    def read(self, name: bytes | None, payload: bytes) -> Reading:
+        """One event. An end that restates the uncached prompt alone does not take the cached part away."""
+        reading = read_event(name, payload)
+        usage = reading.usage
+        if usage is not None:
+            if usage.cached is None and usage.cache_write is None:
+                usage.cached, usage.cache_write = self._cached, self._written
+                if usage.input is not None:
+                    usage.input = added(usage.input, self._cached, self._written)
+            else:
+                self._cached, self._written = usage.cached, usage.cache_write
+        return reading
 
 
 def read_body(payload: bytes) -> Reading:
@@ -66,8 +91,6 @@ def read_body(payload: bytes) -> Reading:
     )
     for block in objects_at(body, "content"):
         _read_block(reading, block)
-        if block.get("type") in _NAMED:
-            reading.tool += compact_length(block.get("input"))
     _read_counts(reading, object_at(body, "usage"))
     return reading
 
@@ -90,6 +113,9 @@ def _read_block(reading: Reading, block: Json) -> None:
     reading.summarised = reading.summarised or kind in ("thinking", "redacted_thinking")
     if kind in _NAMED:
         reading.tool += length_at(block, "name")
+        if block.get("input"):  # an empty one is the start of what follows in pieces
+            reading.tool += compact_length(block["input"])
+            reading.tool_calls_whole += 1
     elif kind == "fallback":
         reading.serving_model = text_at(object_at(block, "to"), "model")
     elif kind not in _SILENT_BLOCKS and not reading.content:
@@ -101,6 +127,7 @@ def _read_delta(reading: Reading, delta: Json) -> None:
     reading.content = length_at(delta, "text")
     reading.reasoning = length_at(delta, "thinking")
     reading.tool = length_at(delta, "partial_json")
+    reading.tool_calls_whole = int(is_whole_object(delta.get("partial_json")))
     # What streams as thinking may be a summary of it, and nothing in the stream tells.
     reading.summarised = kind == "thinking_delta"
     if not (reading.content or reading.reasoning or reading.tool) and kind not in _SILENT_DELTAS:
@@ -111,12 +138,15 @@ def _read_counts(reading: Reading, usage: Json) -> None:
     """Input counts come apart: uncached, read from the cache, written to it."""
     read, written = count_at(usage, "cache_read_input_tokens"), count_at(usage, "cache_creation_input_tokens")
     plain, output = count_at(usage, "input_tokens"), count_at(usage, "output_tokens")
-    reading.tier = text_at(usage, "speed") or text_at(usage, "service_tier")
-    if plain is None and output is None:
-        return
+    speed = text_at(usage, "speed")
+    reading.tier = speed if speed == "fast" else text_at(usage, "service_tier") or speed
+    if not (plain or read or written or output):
+        return  # nothing, or the zeros of a server that counts at the end
+    if not (plain or read or written):
+        plain = read = written = None  # zeros of a prompt that was counted at the start
     details = object_at(usage, "output_tokens_details")
     reading.usage = Usage(
-        input=added(plain, read, written) if plain is not None else None,
+        input=added(plain, read, written) or None if plain is not None else None,
         cached=read,
         cache_write=written,
         output=output,

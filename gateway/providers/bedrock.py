@@ -11,6 +11,7 @@ from gateway.providers.values import (
     added,
     compact_length,
     count_at,
+    is_whole_object,
     length_at,
     load_object,
     object_at,
@@ -97,7 +98,9 @@ def _exception(kind: bytes, message: Json) -> WireError:
 
 def _read_delta(reading: Reading, delta: Json) -> None:
     reading.content = length_at(delta, "text")
-    reading.tool = length_at(object_at(delta, "toolUse"), "input")
+    call = object_at(delta, "toolUse")
+    reading.tool = length_at(call, "input")
+    reading.tool_calls_whole = int(is_whole_object(call.get("input")))
     thought = object_at(delta, "reasoningContent")
     reading.reasoning = length_at(thought, "text")
     # Only Claude signs its thinking, and what it streams of it may be a summary.

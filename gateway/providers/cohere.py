@@ -4,7 +4,8 @@ from gateway.core.ports import ReadEvent
 from gateway.core.reading import Reading, Usage, WireError
 from gateway.core.types import Json, Quirks
 from gateway.providers.openai_errors import error_in_stream, error_of_status
-from gateway.providers.values import count_at, length_at, load_object, object_at, objects_at, text_at
+from gateway.providers.unreadable import read_no_json
+from gateway.providers.values import count_at, is_whole_object, length_at, load_object, object_at, objects_at, text_at
 
 _FAILED = frozenset({"ERROR", "TIMEOUT"})
 
@@ -13,7 +14,7 @@ def read_event(name: bytes | None, payload: bytes) -> Reading:
     """One event. Whatever comes, a Reading is returned: `bad` where it is no JSON object."""
     event = load_object(payload)
     if event is None:
-        return Reading(terminal=True) if payload == b"[DONE]" else Reading(bad=True)
+        return read_no_json(name, payload)
     reading = Reading()
     kind = event.get("type")
     delta = object_at(event, "delta")
@@ -64,6 +65,7 @@ def _read_content(reading: Reading, content: Json) -> None:
 def _read_call(reading: Reading, call: Json) -> None:
     function = object_at(call, "function")
     reading.tool += length_at(function, "name") + length_at(function, "arguments")
+    reading.tool_calls_whole += is_whole_object(function.get("arguments"))
 
 
 def _read_end(reading: Reading, delta: Json, usage: Json) -> None:

@@ -1,15 +1,24 @@
 """The native Gemini dialect: chunks of streamGenerateContent, which are whole answers that hold only what is new."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from gateway.core.ports import ReadEvent
 from gateway.core.reading import Reading, Usage, WireError
 from gateway.core.types import Json, Quirks
 from gateway.providers.openai_errors import error_in_stream, error_of_status
+from gateway.providers.unreadable import read_no_json
 from gateway.providers.values import added, compact_length, count_at, length_at, load, object_at, objects_at, text_at
 
 # Parts that were not generated token by token, or only accompany one that was.
 _SILENT = frozenset({"thoughtSignature", "thought", "text", "videoMetadata", "partMetadata"})
+# What an enumeration of Google's holds before it was set.
+_UNSET = frozenset({"FINISH_REASON_UNSPECIFIED", "BLOCK_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED"})
+# Vertex tells the tier as a kind of traffic.
+_TRAFFIC: Mapping[str, str] = MappingProxyType(
+    {"ON_DEMAND": "standard", "ON_DEMAND_PRIORITY": "priority", "ON_DEMAND_FLEX": "flex"}
+)
 
 
 def read_event(name: bytes | None, payload: bytes) -> Reading:
@@ -17,7 +26,7 @@ def read_event(name: bytes | None, payload: bytes) -> Reading:
     try:
         event = load(payload)
     except (ValueError, RecursionError):
-        return Reading(bad=True)
+        return read_no_json(name, payload)
     if type(event) is list and len(event) == 1:
         event = event[0]
     if type(event) is not dict:
@@ -31,9 +40,9 @@ def read_event(name: bytes | None, payload: bytes) -> Reading:
         _read_candidate(reading, candidate, position)
     reading.model = text_at(event, "modelVersion")
     reading.response_id = text_at(event, "responseId")
-    _read_counts(reading, object_at(event, "usageMetadata"))
+    _read_counts(reading, object_at(event, "usageMetadata"), bool(candidates))
     blocked = text_at(object_at(event, "promptFeedback"), "blockReason")
-    if blocked is not None and not candidates:
+    if blocked is not None and blocked not in _UNSET and not candidates:
         reading.finish = f"blocked:{blocked}"
         reading.error = WireError("content_filter", "the prompt was blocked", wire_code=blocked)
     return reading
@@ -60,7 +69,9 @@ def _error(event: Json) -> WireError:
 
 def _read_candidate(reading: Reading, candidate: Json, position: int) -> None:
     reading.choices = max(reading.choices, (count_at(candidate, "index") or position) + 1)
-    reading.finish = text_at(candidate, "finishReason") or reading.finish
+    finish = text_at(candidate, "finishReason")
+    if finish not in _UNSET:
+        reading.finish = finish or reading.finish
     for part in objects_at(object_at(candidate, "content"), "parts"):
         _read_part(reading, part)
 
@@ -98,19 +109,21 @@ def _value_length(value: Any) -> int:
     return len(value) if type(value) is str else compact_length(value)
 
 
-def _read_counts(reading: Reading, usage: Json) -> None:
-    """Cumulative in every chunk; thoughts are counted beside the candidates."""
+def _read_counts(reading: Reading, usage: Json, answers: bool) -> None:
+    """Cumulative in every chunk; thoughts are counted beside the candidates. No count beside an answer is no zero."""
     prompt, total = count_at(usage, "promptTokenCount"), count_at(usage, "totalTokenCount")
     answer, thoughts = count_at(usage, "candidatesTokenCount"), count_at(usage, "thoughtsTokenCount")
-    reading.tier = text_at(usage, "serviceTier")
+    traffic = text_at(usage, "trafficType")
+    reading.tier = text_at(usage, "serviceTier") or _TRAFFIC.get(traffic or "", traffic)
     if prompt is None and answer is None and total is None:
         return
     searched = count_at(usage, "toolUsePromptTokenCount")
+    known = not (answer is None and thoughts is None and answers)
     reading.usage = Usage(
         input=added(prompt, searched),
         cached=count_at(usage, "cachedContentTokenCount"),
-        output=(answer or 0) + (thoughts or 0),
-        reasoning=thoughts or 0,
+        output=(answer or 0) + (thoughts or 0) if known else None,
+        reasoning=(thoughts or 0) if known else None,
     )
 
 

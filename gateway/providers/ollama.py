@@ -4,6 +4,7 @@ from gateway.core.ports import ReadEvent
 from gateway.core.reading import Reading, Usage
 from gateway.core.types import Json, Quirks
 from gateway.providers.openai_errors import error_in_stream, error_of_status
+from gateway.providers.unreadable import read_no_json
 from gateway.providers.values import compact_length, count_at, length_at, load_object, object_at, objects_at, text_at
 
 _NANOSECONDS = (
@@ -18,7 +19,7 @@ def read_event(name: bytes | None, payload: bytes) -> Reading:
     """One line. Whatever comes, a Reading is returned: `bad` where it is no JSON object."""
     line = load_object(payload)
     if line is None:
-        return Reading(bad=True)
+        return read_no_json(name, payload)
     if line.get("error"):
         return Reading(error=error_in_stream(line))
     message = object_at(line, "message")
@@ -51,9 +52,9 @@ def read_body(payload: bytes) -> Reading:
 def _read_end(reading: Reading, line: Json) -> None:
     reading.terminal = True
     reading.finish = text_at(line, "done_reason") or "stop"
-    output = count_at(line, "eval_count")
-    if output is not None:
-        reading.usage = Usage(input=count_at(line, "prompt_eval_count"), output=output)
+    prompt, output = count_at(line, "prompt_eval_count"), count_at(line, "eval_count")
+    if prompt or output:
+        reading.usage = Usage(input=prompt, output=output)
     clock = {ours: value / 1e6 for theirs, ours in _NANOSECONDS if (value := count_at(line, theirs)) is not None}
     reading.server_clock = clock or None
 

@@ -1,12 +1,10 @@
 """What was generated, in one delta or message of the OpenAI dialect: characters by kind, whole tool calls."""
 
-import json
 from typing import Any
-
-import orjson
 
 from gateway.core.reading import Reading
 from gateway.core.types import Json
+from gateway.providers.values import compact_length, is_whole_object
 
 # The same text under several names: counted once, by the longest.
 _REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_text", "thinking"})
@@ -121,27 +119,15 @@ def _read_function(reading: Reading, function: Any) -> None:
         return
     name = function.get("name")
     arguments = function.get("arguments") or function.get("input")
-    named = 0
     if type(name) is str:
-        named = len(name)
-        reading.tool += named
+        reading.tool += len(name)
     if type(arguments) is str:
         reading.tool += len(arguments)
-        if named and arguments and _is_complete(arguments):
+        if is_whole_object(arguments):
             reading.tool_calls_whole += 1
     elif type(arguments) is dict:
-        reading.tool += len(json.dumps(arguments, ensure_ascii=False, separators=(",", ":")))
+        reading.tool += compact_length(arguments)
         reading.tool_calls_whole += 1
-
-
-def _is_complete(arguments: str) -> bool:
-    if arguments[-1] != "}":
-        return False
-    try:
-        orjson.loads(arguments)
-    except ValueError:
-        return False
-    return True
 
 
 def _text_length(value: Any) -> int:

@@ -9,6 +9,7 @@ import orjson
 
 from gateway.core.reading import WireError
 from gateway.core.types import Json
+from gateway.providers.values import encodable
 
 LONGEST_MESSAGE = 2000
 # Searching a huge text for patterns costs time and finds nothing that its head does not say.
@@ -27,19 +28,21 @@ _WORDS = _table(
     content_filter="content_filter content_policy_violation responsibleaipolicyviolation data_inspection_failed "
     "datainspectionfailed sensitive moderation guardrail_intervened 1301",
     quota="insufficient_quota insufficient_balance exceeded_current_quota_error billing_hard_limit_reached "
-    "billing_not_active insufficient_credits payment_required arrearage 1113",
+    "billing_not_active billing_error insufficient_credits payment_required arrearage 1113",
     auth="invalid_api_key authentication_error invalid_authentication_error incorrect_api_key_error "
-    "permission_denied permission_error unauthorized accessdenied invalidapikey",
+    "permission_denied permission_error unauthorized unauthenticated accessdenied invalidapikey",
     rate_limited="rate_limit_exceeded rate_limit_error rate_limit_reached_error too_many_requests throttling "
-    "throttling.ratequota throttlingexception limitrequests 1302 1303 1304",
+    "throttling.ratequota throttlingexception limitrequests resource_exhausted 1302 1303 1304",
     overloaded="overloaded overloaded_error engine_overloaded_error server_overloaded capacity_exceeded "
     "service_unavailable unavailable over_capacity insufficient_system_resource modelnotreadyexception 1305",
     not_found="model_not_found not_found_error notfounderror modelnotfound 1211",
     server_error="server_error internal_error internal_server_error internalservererror api_error timeout "
-    "network_error provider_error internalerror",
+    "network_error provider_error internalerror timeout_error gateway_timeout_error deadline_exceeded",
 )
 # Words that only say "your request": looked at after the message, since many vendors send them for everything.
-_VAGUE_WORDS = _table(bad_request="invalid_request_error badrequesterror bad_request invalid_argument invalidparameter")
+_VAGUE_WORDS = _table(
+    bad_request="invalid_request_error badrequesterror bad_request invalid_argument invalidparameter request_too_large"
+)
 # MiniMax's `base_resp.status_code`.
 _MINIMAX = MappingProxyType(
     {
@@ -183,9 +186,11 @@ def _describe(body: Any) -> WireError:
         (inner[name] for name in ("code", "type", "status_code", "status") if _is_code(inner.get(name))),
         None,
     )
-    param = inner.get("param")
+    if isinstance(wire_code, str):
+        wire_code = encodable(wire_code)
     message, where = _message_and_place(inner)
-    return WireError("server_error", message, param if isinstance(param, str) else where, wire_code)
+    param = inner["param"] if isinstance(inner.get("param"), str) else where
+    return WireError("server_error", message, None if param is None else encodable(param), wire_code)
 
 
 def _is_code(value: Any) -> bool:
@@ -258,7 +263,7 @@ def _field(body: Any, *names: str) -> Any:
 def _message(value: Any) -> str | None:
     if not isinstance(value, str):
         return None
-    return value.strip()[:LONGEST_MESSAGE] or None
+    return encodable(value.strip()[:LONGEST_MESSAGE]) or None
 
 
 def _load(payload: bytes) -> Any:

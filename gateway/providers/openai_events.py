@@ -1,6 +1,5 @@
 """Events and answers of the OpenAI dialect, read into the neutral `Reading`. Runs once per chunk of every stream."""
 
-import json
 from typing import Any
 
 import orjson
@@ -10,6 +9,8 @@ from gateway.core.types import Json
 from gateway.providers.openai_delta import read_delta, read_plain_delta
 from gateway.providers.openai_errors import base_resp_error, error_in_stream, finish_error
 from gateway.providers.openai_usage import CLOCK_KEYS, cached_by_server, read_clock, read_usage
+from gateway.providers.unreadable import SIGNS_OF_LIFE, read_no_json
+from gateway.providers.values import encodable, load
 
 # Keys of an ordinary chunk. An event with nothing else in it skips every search for vendors' extras.
 _ORDINARY = frozenset(
@@ -59,6 +60,8 @@ def _read_plain(reading: Reading, event: Any) -> bool:
         reading.content = len(content)
     elif not read_plain_delta(reading, delta):
         return False
+    if not (reading.content or reading.reasoning) and not _ORDINARY.issuperset(event):
+        return False  # nothing was generated: the event is there for what else is in it
     value = event.get("model")
     if value and type(value) is str:
         reading.model = value
@@ -76,47 +79,28 @@ def read_body(payload: bytes) -> Reading:
     """A whole answer. Its `message` is what was generated, not a repetition."""
     reading = Reading()
     try:
-        _read(reading, None, _loads(payload), whole=True)
+        _read(reading, None, load(payload), whole=True)
     except (ValueError, RecursionError):
         return Reading(bad=True)
     return _clean(reading)
 
 
-def _loads(payload: bytes) -> Any:
-    """As orjson, and also what Python servers write and JSON forbids: NaN, half a surrogate pair."""
-    try:
-        return orjson.loads(payload)
-    except ValueError:
-        return json.loads(payload.decode("utf-8"))
-
-
 def _read_oddity(name: bytes | None, payload: bytes) -> Reading:
-    """What orjson refuses: the end marker with blanks around it, a lax server's JSON, an error in plain words."""
-    if payload.strip() == b"[DONE]":
-        return Reading(terminal=True)
+    """What orjson refuses: a lax server's JSON, the end marker with blanks around it, and what is no JSON at all."""
     reading = Reading()
     try:
-        _read(reading, name, _loads(payload))
+        _read(reading, name, load(payload))
     except (ValueError, RecursionError):
-        if name == b"error":
-            return Reading(error=error_in_stream(payload[:8000].decode("utf-8", "replace")))
-        return Reading(bad=True)
+        return read_no_json(name, payload)
     return _clean(reading)
 
 
 def _clean(reading: Reading) -> Reading:
     """Half a surrogate pair must not travel on in what is kept: it cannot be encoded again."""
     for name in ("model", "tier", "response_id", "finish"):
-        setattr(reading, name, _encodable(getattr(reading, name)))
-    error = reading.error
-    if error is not None:
-        error.message, error.param = _encodable(error.message), _encodable(error.param)
-        error.wire_code = _encodable(error.wire_code) if isinstance(error.wire_code, str) else error.wire_code
+        text = getattr(reading, name)
+        setattr(reading, name, None if text is None else encodable(text))
     return reading
-
-
-def _encodable(text: str | None) -> str | None:
-    return None if text is None else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _read(reading: Reading, name: bytes | None, event: Any, whole: bool = False) -> None:
@@ -137,6 +121,8 @@ def _read(reading: Reading, name: bytes | None, event: Any, whole: bool = False)
         _read_extras(reading, name, event, usage, has_choices)
     elif name == b"error" or (not has_choices and event.get("object") == "error"):
         reading.error = error_in_stream(event)
+    if not has_choices and reading.error is None:
+        reading.ping = name in SIGNS_OF_LIFE or event.get("type") == "ping"
 
 
 def _read_names(reading: Reading, event: Json) -> None:
@@ -196,7 +182,7 @@ def _error(name: bytes | None, event: Json, groq: Any, has_choices: bool) -> Wir
         or event.get("type") == "error"
         or event.get("errors")
         or event.get("detail")
-        or (event.get("message") and event.get("code"))
+        or ((event.get("message") or event.get("msg")) and event.get("code"))
     ):
         return error_in_stream(event)
     return None
@@ -216,8 +202,8 @@ def _read_choice(reading: Reading, choice: Json, whole: bool) -> None:
         if error is not None:
             reading.error = error
     text = choice.get("text")
-    if text and type(text) is str:
-        reading.content += len(text)
+    if text and type(text) is str and not (type(delta) is dict and delta.get("content")):
+        reading.content += len(text)  # Together sends the same under both names
     message = choice.get("message")
     if message is not None:
         _read_message(reading, message, whole)

@@ -3,6 +3,8 @@
 Both are told by the first events that bear text. From then on an ordinary stream costs one call more per event.
 """
 
+from typing import Any
+
 from gateway.core.ports import ReadEvent
 from gateway.core.reading import Reading
 from gateway.core.types import Json, Quirks
@@ -10,6 +12,7 @@ from gateway.providers.openai_events import read_event
 from gateway.providers.values import load_object, object_at, objects_at
 
 _OPEN, _CLOSE = "<think>", "</think>"
+_DETAILS = b'"reasoning_details"'
 # A text that grows is compared with itself; beyond this it is taken to go on as it began.
 _LONGEST_KEPT = 1 << 20
 
@@ -39,13 +42,10 @@ class StreamReader:
 
     def _undecided(self, name: bytes | None, payload: bytes) -> Reading:
         reading = read_event(name, payload)
-        if not (reading.content or reading.reasoning):
-            return reading
-        delta = _delta(payload)
-        if reading.reasoning and not self._details_known:
-            self._compare(reading, delta)
+        if reading.reasoning and not self._details_known and payload.find(_DETAILS) >= 0:
+            self._compare(reading, _delta(payload))
         if reading.content:
-            self._look_for_opening(reading, delta)
+            self._look_for_opening(reading, _delta(payload))
         return reading
 
     def _look_for_opening(self, reading: Reading, delta: Json) -> None:
@@ -72,7 +72,13 @@ class StreamReader:
 
     def _thinking(self, name: bytes | None, payload: bytes) -> Reading:
         reading = read_event(name, payload)
-        text = _delta(payload).get("content") if reading.content else None
+        if not reading.content:
+            return reading
+        if "<" not in self._tail and payload.find(b"<") < 0 and payload.find(b"\\u003") < 0:
+            self._tail = ""  # no part of a tag: all of it is thinking, and need not be parsed again
+            self._shift(reading, reading.content)
+            return reading
+        text = _delta(payload).get("content")
         if type(text) is str:
             self._sort(reading, text, text)
         return reading
@@ -92,7 +98,7 @@ class StreamReader:
         text = _details_of(delta)
         if not self._details:
             self._details, self._details_known = text, not text
-        elif text.startswith(self._details):
+        elif len(text) > len(self._details) and text.startswith(self._details) and text not in _said(delta):
             self._state = self._growing
             self._grow(reading, delta, text)
         else:
@@ -114,6 +120,11 @@ class StreamReader:
         reading.reasoning = max(fresh, len(said) if type(said) is str and len(said) < len(text) else 0)
         if len(text) <= _LONGEST_KEPT:
             self._details = text
+
+
+def _said(delta: Json) -> tuple[Any, ...]:
+    """The reasoning under its other names. Where it is the same text, this text is a piece and no sum."""
+    return delta.get("reasoning_content"), delta.get("reasoning")
 
 
 def _delta(payload: bytes) -> Json:

@@ -67,6 +67,8 @@ def read_usage(raw: Any) -> Usage | None:
     output, beside = _output(prompt, completion, total)
     if beside and not reasoning:
         reasoning = beside
+    if output is not None and reasoning is not None and reasoning > output:
+        output += reasoning  # it cannot be a part of what it exceeds (xAI without a total, Perplexity's research)
     return Usage(
         input=prompt,
         cached=_first(_count(before, "cached_tokens"), _count(raw, "prompt_cache_hit_tokens", "cached_tokens")),
@@ -79,6 +81,8 @@ def read_usage(raw: Any) -> Usage | None:
 
 def _output(prompt: int | None, completion: int | None, total: int | None) -> tuple[int | None, int]:
     """Output tokens, and how many of them the vendor counted beside its completion tokens (xAI, Gemini compat)."""
+    if not prompt and not completion and total:
+        return None, 0  # a total beside zeros: neither part was filled in
     if prompt is None or total is None or total <= prompt + (completion or 0):
         return completion, 0
     if completion is None:

@@ -48,8 +48,13 @@ def text_at(value: Json, *names: str) -> str | None:
     for name in names:
         found = value.get(name)
         if type(found) is str and found:
-            return found.encode("utf-8", "replace").decode("utf-8")
+            return encodable(found)
     return None
+
+
+def encodable(text: str) -> str:
+    """The text with half surrogate pairs replaced."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def length_at(value: Json, name: str) -> int:
@@ -73,6 +78,17 @@ def compact_length(value: Any) -> int:
         return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
     except (RecursionError, ValueError):
         return 0
+
+
+def is_whole_object(text: Any) -> bool:
+    """A JSON object complete in this one piece: arguments that came whole."""
+    if type(text) is not str or text[:1] != "{" or text[-1:] != "}":
+        return False
+    try:
+        orjson.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def added(*counts: int | None) -> int | None:

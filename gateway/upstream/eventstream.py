@@ -57,8 +57,10 @@ class EventStreamFramer:
         return events
 
     def flush(self) -> list[Event]:
-        """Half a message at the end of the stream is damaged."""
-        return [self._break()] if self._tail and not self._broken else []
+        """Half a message at the end of the stream, as it is: no dialect can read it."""
+        half = bytes(self._tail)
+        self._tail.clear()
+        return [Event(half, None, half, unterminated=True)] if half else []
 
     def _read(self, message: bytes, header_bytes: int) -> Event:
         (checksum,) = struct.unpack_from(">I", message, len(message) - _CRC)

@@ -93,7 +93,9 @@ def test_an_unknown_delta_is_told_apart_from_an_empty_one(delta: Any) -> None:
         ([{"id": "x", "function": {"name": "f", "arguments": '{"a": 1}'}}], 1),
         ([{"function": {"name": "f", "arguments": "{}"}}, {"function": {"name": "g", "arguments": "{}"}}], 2),
         ([{"function": {"name": "f", "arguments": '{"a": {}'}}], 0),
-        ([{"function": {"name": "", "arguments": '{"a": 1}'}}], 0),
+        # The name may have come in an event of its own: what counts is that the arguments are all there.
+        ([{"function": {"name": "", "arguments": '{"a": 1}'}}], 1),
+        ([{"function": {"arguments": '{"a": '}}], 0),
         ([{"function": {"name": "f", "arguments": ""}}], 0),
         ([{"function": {"name": "f", "arguments": {"a": 1}}}], 1),
     ],
@@ -139,7 +141,6 @@ def test_the_end_marker_is_terminal(payload: bytes) -> None:
 @pytest.mark.parametrize(
     "payload",
     [
-        b"",
         b"{",
         b'{"a":1}{"b":2}',
         b"[1]",
