@@ -36,6 +36,7 @@ class Reading:
     """One event. Characters are code points; a reading with all three at 0 bears no token.
 
     Not frozen: one is made per event on the hot path and dies with it; a frozen one costs three times as much.
+    `reasoning` is below 0 where characters of an earlier event turn out to be answer after all: only sums count.
     `unknown_delta`: a non-empty delta of a kind we do not know: commits, without a TTFT stamp.
     `repeat`: characters of a whole message repeated at the end; they count only if nothing was streamed before.
     `usage_only`: a pure usage chunk (`choices: []`), to be cut out where the client did not ask for usage.

@@ -42,8 +42,11 @@ class StreamReader:
 
     def _undecided(self, name: bytes | None, payload: bytes) -> Reading:
         reading = read_event(name, payload)
-        if reading.reasoning and not self._details_known and payload.find(_DETAILS) >= 0:
-            self._compare(reading, _delta(payload))
+        if reading.reasoning and not self._details_known:
+            if payload.find(_DETAILS) >= 0:
+                self._compare(reading, _delta(payload))
+            else:
+                self._details_known = True
         if reading.content:
             self._look_for_opening(reading, _delta(payload))
         return reading
