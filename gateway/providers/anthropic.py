@@ -70,7 +70,7 @@ class StreamReader:
         reading = read_event(name, payload)
         usage = reading.usage
         if usage is not None:
-            if usage.cached is None and usage.cache_write is None:
+            if usage.cached is None and usage.cache_write is None and not reading.restart:
                 usage.cached, usage.cache_write = self._cached, self._written
                 if usage.input is not None:
                     usage.input = added(usage.input, self._cached, self._written)

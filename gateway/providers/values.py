@@ -43,18 +43,17 @@ def objects_at(value: Any, name: str) -> list[Json]:
     return [item for item in found if type(item) is dict] if type(found) is list else []
 
 
-def text_at(value: Json, *names: str) -> str | None:
+def text_at(value: Json, name: str, *others: str) -> str | None:
     """The first text that is not empty; half a surrogate pair is replaced, since it cannot be encoded again."""
-    for name in names:
-        found = value.get(name)
-        if type(found) is str and found:
-            return encodable(found)
-    return None
+    found = value.get(name)
+    if type(found) is str and found:
+        return found if found.isascii() else encodable(found)
+    return text_at(value, *others) if others else None
 
 
 def encodable(text: str) -> str:
     """The text with half surrogate pairs replaced."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def length_at(value: Json, name: str) -> int:
@@ -63,13 +62,12 @@ def length_at(value: Json, name: str) -> int:
     return len(found) if type(found) is str else 0
 
 
-def count_at(value: Json, *names: str) -> int | None:
+def count_at(value: Json, name: str, *others: str) -> int | None:
     """The first whole number, also one written as a float; never a negative one or a boolean."""
-    for name in names:
-        found = value.get(name)
-        if (type(found) is int or type(found) is float) and 0 <= found < _LARGEST:
-            return int(found)
-    return None
+    found = value.get(name)
+    if (type(found) is int or type(found) is float) and 0 <= found < _LARGEST:
+        return int(found)
+    return count_at(value, *others) if others else None
 
 
 def compact_length(value: Any) -> int:

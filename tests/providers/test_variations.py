@@ -77,6 +77,13 @@ def test_a_prompt_of_anthropic_counts_once_and_wholly(
     assert (usage.input, usage.cached, usage.cache_write, usage.output) == counts
 
 
+def test_a_second_start_takes_nothing_from_the_first() -> None:
+    readings = stream("anthropic", start(input_tokens=12, **CACHE), start(input_tokens=12), end(output_tokens=9))
+    assert readings[1].usage is not None
+    assert (readings[1].usage.input, readings[1].usage.cached) == (12, None)
+    assert total(readings[1:]).input == 12
+
+
 @pytest.mark.parametrize(
     ("usage", "tier"),
     [
