@@ -153,6 +153,26 @@ def bedrock(truth: Truth) -> list[bytes]:
     ]
 
 
+def cohere(truth: Truth) -> list[bytes]:
+    messages: dict[str, Callable[[str], tuple[str, dict[str, Any]]]] = {
+        "text": lambda text: ("content-delta", {"content": {"type": "text", "text": text}}),
+        "thought": lambda text: ("content-delta", {"content": {"type": "thinking", "thinking": text}}),
+        "call": lambda text: ("tool-call-delta", {"tool_calls": {"function": {"arguments": text}}}),
+    }
+    events = []
+    for kind, text in truth.pieces:
+        event, body = messages[kind](text)
+        events.append(sse({"type": event, "index": 0, "delta": {"message": body}}, event))
+    usage = {
+        "billed_units": {"input_tokens": 1, "output_tokens": 1},
+        "tokens": {"input_tokens": truth.prompt, "output_tokens": truth.output},
+        "cached_tokens": truth.cached,
+    }
+    start = {"type": "message-start", "id": "m", "delta": {"message": {"role": "assistant", "content": []}}}
+    end = {"type": "message-end", "delta": {"finish_reason": "COMPLETE", "usage": usage}}
+    return [sse(start, "message-start"), *events, sse(end, "message-end")]
+
+
 def ollama(truth: Truth) -> list[bytes]:
     fields = {"text": "content", "thought": "thinking", "call": "content"}
     lines = [{"message": {"role": "assistant", fields[kind]: text}, "done": False} for kind, text in truth.pieces]
@@ -166,5 +186,6 @@ RENDERERS: dict[str, Callable[[Truth], list[bytes]]] = {
     "gemini": gemini,
     "responses": responses,
     "bedrock": bedrock,
+    "cohere": cohere,
     "ollama": ollama,
 }
