@@ -17,6 +17,21 @@ _SILENT = frozenset(
 )
 
 
+# How models without a parser before them write their thinking into the answer.
+OPENING, CLOSING = "<think>", "</think>"
+
+
+def read_message(reading: Reading, message: Any) -> None:
+    """Adds what one whole message generated; thinking that its text begins with is no answer."""
+    read_delta(reading, message)
+    text = message.get("content") if type(message) is dict else None
+    if type(text) is str and (thought := text.lstrip()).startswith(OPENING):
+        end = thought.find(CLOSING)
+        chars = len(thought) if end < 0 else end + len(CLOSING)
+        reading.content -= chars
+        reading.reasoning += chars
+
+
 def read_plain_delta(reading: Reading, delta: Json) -> bool:
     """Text and reasoning among nulls. False, untouched, where there is anything else."""
     content = reasoning = 0

@@ -6,7 +6,7 @@ import orjson
 
 from gateway.core.reading import Reading, WireError
 from gateway.core.types import Json
-from gateway.providers.openai_delta import read_delta, read_plain_delta
+from gateway.providers.openai_delta import read_delta, read_message, read_plain_delta
 from gateway.providers.openai_errors import base_resp_error, error_in_stream, finish_error
 from gateway.providers.openai_usage import CLOCK_KEYS, cached_by_server, read_clock, read_usage
 from gateway.providers.unreadable import SIGNS_OF_LIFE, read_no_json
@@ -216,7 +216,7 @@ def _read_choice(reading: Reading, choice: Json, whole: bool) -> None:
 
 def _read_message(reading: Reading, message: Any, whole: bool) -> None:
     if whole:
-        read_delta(reading, message)
+        read_message(reading, message)
         return
     repeated = Reading()
     read_delta(repeated, message)

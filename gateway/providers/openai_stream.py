@@ -8,10 +8,10 @@ from typing import Any
 from gateway.core.ports import ReadEvent
 from gateway.core.reading import Reading
 from gateway.core.types import Json, Quirks
+from gateway.providers.openai_delta import CLOSING, OPENING
 from gateway.providers.openai_events import read_event
 from gateway.providers.values import load_object, object_at, objects_at
 
-_OPEN, _CLOSE = "<think>", "</think>"
 _DETAILS = b'"reasoning_details"'
 # A text that grows is compared with itself; beyond this it is taken to go on as it began.
 _LONGEST_KEPT = 1 << 20
@@ -57,10 +57,10 @@ class StreamReader:
             self._state = read_event
             return
         before, self._opening = self._opening, (self._opening + text).lstrip()
-        if self._opening.startswith(_OPEN):
+        if self._opening.startswith(OPENING):
             self._state = self._thinking
-            self._sort(reading, text, self._opening[len(_OPEN) :])
-        elif not _OPEN.startswith(self._opening):
+            self._sort(reading, text, self._opening[len(OPENING) :])
+        elif not OPENING.startswith(self._opening):
             self._state = read_event
             self._shift(reading, -len(before))  # what looked like a tag was answer
         elif self._opening:
@@ -89,10 +89,10 @@ class StreamReader:
     def _sort(self, reading: Reading, text: str, searched: str) -> None:
         """Thinking up to the closing tag, which belongs to it; the answer after it."""
         seen = self._tail + searched
-        at = seen.find(_CLOSE)
-        answer = len(seen) - at - len(_CLOSE) if at >= 0 else 0
+        at = seen.find(CLOSING)
+        answer = len(seen) - at - len(CLOSING) if at >= 0 else 0
         self._shift(reading, max(0, len(text) - answer))
-        self._tail = seen[-len(_CLOSE) + 1 :]
+        self._tail = seen[-len(CLOSING) + 1 :]
         if at >= 0:
             self._state = read_event
 

@@ -103,6 +103,21 @@ def test_the_same_reasoning_under_two_names_counts_once(field: str) -> None:
     assert totals(readings) == (0, 18)
 
 
+@pytest.mark.parametrize(
+    ("text", "chars"),
+    [
+        ("<think>Hm.</think>Brest", (5, 18)),
+        ("\n<think>Hm.</think>Brest", (6, 18)),
+        ("<think>Hm.", (0, 10)),
+        ("Use <think> tags", (16, 0)),
+        ("Hm.</think>Brest", (16, 0)),
+    ],
+)
+def test_thinking_inside_a_whole_answer_is_reasoning(text: str, chars: tuple[int, int]) -> None:
+    body = orjson.dumps({"choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]})
+    assert totals([READERS["openai"].read_body(body)]) == chars
+
+
 def test_usage_errors_and_ends_are_read_in_every_state() -> None:
     ends = [
         orjson.dumps({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}}),
