@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from gateway.core.clock import monotonic
 from gateway.core.errors import AttemptError
@@ -13,6 +14,16 @@ from gateway.upstream.pool import Pool
 DRAIN_S = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What an exchange saw of its connection, which serves others when it is over."""
+
+    sent: float
+    headers_at: float | None
+    status: int
+    headers: Sequence[tuple[bytes, bytes]]
+
+
 class HttpExchange:
     """Implements the `Exchange` port. Owns its connection and slot until `release` or `close`."""
 
@@ -22,25 +33,30 @@ class HttpExchange:
         self._request: bytes | None = None
         self._timeouts = Timeouts()
         self._open = True
+        self._seen: _Seen | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self.pool_wait_s = pool_wait_s
         self.connect_s = connect_s
 
     @property
+    def _answer(self) -> Connection | _Seen:
+        return self._connection if self._seen is None else self._seen
+
+    @property
     def sent(self) -> float:
-        return self._connection.sent
+        return self._answer.sent
 
     @property
     def headers_at(self) -> float | None:
-        return self._connection.headers_at
+        return self._answer.headers_at
 
     @property
     def status(self) -> int:
-        return self._connection.status
+        return self._answer.status
 
     @property
     def headers(self) -> Sequence[tuple[bytes, bytes]]:
-        return self._connection.headers
+        return self._answer.headers
 
     def send(self, request: bytes, timeouts: Timeouts) -> None:
         """Writes the request. It is kept until the head arrives, for a kept connection may turn out to be dead."""
@@ -79,7 +95,7 @@ class HttpExchange:
     def release(self) -> None:
         if not self._open:
             return
-        self._open = False
+        self._end()
         if self._connection.complete or self._connection.lost:
             self._hand_back()
             return
@@ -89,9 +105,14 @@ class HttpExchange:
 
     def close(self) -> None:
         if self._open:
-            self._open = False
+            self._end()
             self._connection.abort()
             self._hand_back()
+
+    def _end(self) -> None:
+        self._open = False
+        its = self._connection
+        self._seen = _Seen(its.sent, its.headers_at, its.status, its.headers)
 
     def _hand_back(self) -> None:
         if self._deadline is not None:

@@ -179,3 +179,23 @@ def test_a_slot_that_comes_back_in_the_moment_after_its_waiter_gave_up_breaks_no
             last.close()
 
     run(main())
+
+
+def test_an_exchange_that_is_over_tells_nothing_of_the_next_on_its_connection() -> None:
+    refusal = b"HTTP/1.1 503 Busy\r\nserver: second\r\ncontent-length: 2\r\n\r\nno"
+
+    async def main() -> None:
+        async with upstream(answering(OK, refusal)) as (engine, provider):
+            first = await engine.open(provider, REQUEST, SOON)
+            assert await first.head(monotonic() + 2)
+            while (await first.read(monotonic() + 2) or (b"",))[0]:
+                pass
+            before = (first.sent, first.headers_at, first.status, first.headers)
+            first.release()
+            second = await engine.open(provider, REQUEST, SOON)
+            assert await second.head(monotonic() + 2)
+            assert (second.connect_s, second.status) == (None, 503)
+            assert (first.sent, first.headers_at, first.status, first.headers) == before
+            second.close()
+
+    run(main())
