@@ -14,7 +14,7 @@ from gateway.core.clock import iso_utc, monotonic, utc_now
 from gateway.core.errors import RequestError
 from gateway.core.record import ClientView, GenerationRecord
 from gateway.core.types import Call, Caller, Json
-from gateway.dispatch.answers import error_body, error_event
+from gateway.dispatch.answers import error_body, error_event, meter_comment
 
 # Routing wishes that this version does not act on. An ignored wish would be worse than a refused one.
 _UNSUPPORTED_FIELDS = ("provider", "models")
@@ -76,7 +76,7 @@ def _refusal(request: Request, caller: Caller, body: Json, error: RequestError, 
 
 async def _dispatch(services: Services, request: Request, call: Call) -> None:
     with Departure(request.scope, request.receive) as departure:
-        sink = AsgiSink(request.scope, request.send)
+        sink = AsgiSink(request.scope, request.send, departure)
         try:
             await services.dispatcher.run(call, sink)
         except asyncio.CancelledError:
@@ -86,16 +86,18 @@ async def _dispatch(services: Services, request: Request, call: Call) -> None:
             if task is not None:
                 task.uncancel()
             if not departure.came:
-                await _tell_stop(request, call, sink)
+                await _tell_stop(services, request, call, sink)
 
 
-async def _tell_stop(request: Request, call: Call, sink: AsgiSink) -> None:
+async def _tell_stop(services: Services, request: Request, call: Call, sink: AsgiSink) -> None:
     """The gateway stops before this request was done: an error, also inside a stream that has begun; no false end."""
     stop = RequestError(503, "the gateway is shutting down", code="overloaded", retry_after_s=1.0)
     if not sink.started:
         await respond_error(request, stop)
     elif call.stream:
-        await sink.write(error_event(error_body(stop.status, stop.message, code=stop.code)))
+        record = services.records.get(call.id) if call.meter else None
+        told = meter_comment(record) if record is not None else b""
+        await sink.write(told + error_event(error_body(stop.status, stop.message, code=stop.code)))
         await sink.end()
 
 

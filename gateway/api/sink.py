@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from gateway.api.asgi import Scope, Send
-from gateway.api.peer import EXTENSION
+from gateway.api.peer import EXTENSION, Departure
 from gateway.core.clock import monotonic
 
 
@@ -17,12 +17,21 @@ class Flow(Protocol):
 class AsgiSink:
     """Implements the `Sink` port. Writes wait while the client does not read: the server holds them back."""
 
-    __slots__ = ("_flow", "_send", "started")
+    __slots__ = ("_departure", "_flow", "_send", "started")
 
-    def __init__(self, scope: Scope, send: Send) -> None:
+    def __init__(self, scope: Scope, send: Send, departure: Departure) -> None:
         self._flow: Flow = scope["extensions"][EXTENSION]["flow"]
+        self._departure = departure
         self._send = send
         self.started = False
+
+    @property
+    def full(self) -> bool:
+        return self._flow.write_paused
+
+    @property
+    def left(self) -> bool:
+        return self._departure.came
 
     async def start(self, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None:
         self.started = True

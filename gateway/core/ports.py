@@ -22,6 +22,14 @@ class Sink(Protocol):
     @property
     def started(self) -> bool: ...
 
+    @property
+    def full(self) -> bool:
+        """The client takes nothing at the moment: a write would wait."""
+
+    @property
+    def left(self) -> bool:
+        """The client is gone."""
+
     async def start(self, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None: ...
 
     async def write(self, data: bytes) -> float:
@@ -131,6 +139,9 @@ class StreamMeter(Protocol):
         """An answer that was not streamed."""
 
     def comment(self) -> None: ...
+
+    def waits(self, at: float) -> None:
+        """The client takes nothing at the moment; `blocked` follows, with how long it lasted."""
 
     def blocked(self, seconds: float) -> None: ...
 

@@ -226,7 +226,7 @@ class Progress:
     """A running stream so far. Seconds count from the attempt's t0.
 
     `first_token_s` None: no token yet, so `elapsed_s` is a lower bound of its TTFT. `tps` is estimated from characters,
-    over the time since the first token without the time the client kept us waiting; None while that says nothing.
+    over the time since the first token; None while that says nothing, as where the client kept us waiting.
     `tokens` is how many of them are estimated to have come. `resting`: hidden thinking or a tool call that is held back
     may be under way, so that silence says nothing of speed. `prompt_tokens` is an estimate.
     """

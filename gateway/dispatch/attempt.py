@@ -106,12 +106,11 @@ class Attempts:
                 *passed_on(exchange.headers),
             ]
 
-        def comment() -> bytes:
-            return meter_comment(journey.tell(trial, "ok", monotonic()))
+        def told(outcome: str) -> bytes:
+            journey.overhead_s += relay.passing_s
+            return meter_comment(journey.tell(trial, outcome, monotonic())) if journey.call.meter else b""
 
-        wanted = journey.call.meter
-        await relay.run(sink, head, keep_usage=wants_usage(journey.call), footer=comment if wanted else None)
-        journey.overhead_s += relay.passing_s
+        await relay.run(sink, head, keep_usage=wants_usage(journey.call), footer=lambda: told("ok"))
         if relay.error is None:
             trial.outcome = "ok"
             exchange.release()
@@ -121,8 +120,7 @@ class Attempts:
             exchange.close()
             if relay.error.wire is not None:
                 scrubbed(relay.error.wire, provider)
-            told = meter_comment(journey.tell(trial, trial.outcome, monotonic())) if wanted else b""
-            await sink.write(told + error_event(_late_error(relay.error, trial.candidate)))
+            await sink.write(told(trial.outcome) + error_event(_late_error(relay.error, trial.candidate)))
         await sink.end()
 
 

@@ -18,6 +18,7 @@ from gateway.dispatch.answers import (
     error_body,
     error_event,
     least_retry_after,
+    meter_comment,
     most_useful,
     overhead_header,
     routing_headers,
@@ -70,7 +71,8 @@ class Dispatcher:
         try:
             await self._drive(journey, verdicts, sink)
         except asyncio.CancelledError:
-            journey.outcome, journey.error = "cancelled", None
+            # A stop of the gateway is no departure of the client, which is told so.
+            journey.outcome, journey.error = ("cancelled", None) if sink.left else ("error", "overloaded")
             raise
         except RequestError as error:
             journey.error = error.code
@@ -202,7 +204,8 @@ async def _refuse(journey: Journey, sink: Sink, error: RequestError) -> None:
 async def _tell(journey: Journey, sink: Sink, status: int, body: bytes, extra: Headers) -> None:
     """An error as the answer, or inside the stream where that has begun."""
     if sink.started:
-        await sink.write(error_event(body))
+        told = meter_comment(journey.tell_failure(monotonic())) if journey.call.meter else b""
+        await sink.write(told + error_event(body))
         await sink.end()
         return
     candidate = journey.last_candidate

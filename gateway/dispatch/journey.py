@@ -10,6 +10,7 @@ from gateway.core.record import AttemptRecord, ClientView, GenerationRecord, Mea
 from gateway.core.types import Call, Candidate, Price
 
 _FAILED = "failed"
+_GIVEN_UP = frozenset({"timeout_ttft", "timeout_idle", "timeout_total"})
 
 
 @dataclass(slots=True)
@@ -68,7 +69,9 @@ class Journey:
         first = not self.attempts
         if first:
             self.overhead_s += now - self.call.received
-        return Trial(candidate, "primary" if first else "fallback", now, retry=not first)
+        # A second try where the plan began is no fallback to anything.
+        primary = all(entry.deployment == candidate.deployment.id for entry in self.attempts)
+        return Trial(candidate, "primary" if primary else "fallback", now, retry=not first)
 
     def count_sending(self, trial: Trial) -> None:
         """Adds our own share of the time until the request was written."""
@@ -90,6 +93,12 @@ class Journey:
         trial.outcome, self.outcome, self.error = before
         self._told = told
         return told
+
+    def tell_failure(self, now: float) -> GenerationRecord:
+        """The record as the client is told it within a stream that came to no answer."""
+        self._told = None
+        self._told = self.record(now)
+        return self._told
 
     def close(self, trial: Trial, now: float) -> None:
         """An attempt ended: its entry is written, and its figures kept where it is the one that answered."""
@@ -186,10 +195,15 @@ def _entry(
 
 
 def _wasted(attempts: Sequence[AttemptRecord]) -> float | None:
-    """What the attempts before the last one cost; None where that is not known of one that was answered at all."""
-    costs = [entry.cost_usd for entry in attempts if entry.ttft_ms is not None or entry.cost_usd is not None]
+    """What the attempts before the last one cost; None where that is not known of one that may be billed."""
+    costs = [entry.cost_usd for entry in attempts if entry.cost_usd is not None or _may_be_billed(entry)]
     known = [cost_usd for cost_usd in costs if cost_usd is not None]
     return sum(known, 0.0) if len(known) == len(costs) else None
+
+
+def _may_be_billed(entry: AttemptRecord) -> bool:
+    """It answered, or was at it when we gave it up. A refusal costs nothing, nor does what was never sent."""
+    return entry.ttft_ms is not None or (entry.pool_wait_ms is not None and entry.error in _GIVEN_UP)
 
 
 def cost(price: Price | None, measured: Measurement) -> float | None:

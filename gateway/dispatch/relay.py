@@ -63,7 +63,7 @@ class Relay:
         head: Callable[[], Headers],
         *,
         keep_usage: bool,
-        footer: Callable[[], bytes] | None = None,
+        footer: Callable[[], bytes],
     ) -> None:
         """Relays until the stream ends. `head` gives the response headers at the moment of the commit.
 
@@ -192,6 +192,8 @@ class Relay:
         self.passing_s = monotonic() - at
 
     async def _write(self, sink: Sink, data: bytes) -> None:
+        if sink.full:
+            self._meter.waits(monotonic())
         blocked_s = await sink.write(data)
         now = monotonic()
         if blocked_s:
@@ -199,7 +201,7 @@ class Relay:
             self._deadlines.took(now)
         self._pulse.put_off(now)
 
-    async def _conclude(self, sink: Sink, head: Callable[[], Headers], footer: Callable[[], bytes] | None) -> None:
+    async def _conclude(self, sink: Sink, head: Callable[[], Headers], footer: Callable[[], bytes]) -> None:
         """The stream is over: was that an answer?"""
         if self.error is not None:
             if self._begun:
@@ -213,8 +215,7 @@ class Relay:
         if not whole:
             self.error = AttemptError("cut")
             return
-        told = footer() if footer is not None else b""
-        await self._write(sink, told + (self._terminal or DONE))
+        await self._write(sink, footer() + (self._terminal or DONE))
 
 
 def _decodable(raw: bytes) -> bytes:

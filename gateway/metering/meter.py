@@ -6,12 +6,12 @@ from dataclasses import replace
 from gateway.core.reading import Reading, Usage
 from gateway.core.record import Chars, Measurement, Speed, StreamEvents, Timing, Tokens
 from gateway.core.types import Progress
-from gateway.metering.quality import MIN_WINDOW_S, QUICK_GAP_S, Facts, Span
+from gateway.metering.quality import BLOCKED_SHARE, MIN_WINDOW_S, QUICK_GAP_S, Facts, Span
 from gateway.metering.rates import judge_speed
 from gateway.metering.served import DOWNGRADED, OTHER_MODEL
 from gateway.metering.server_clock import compared, disagrees
 from gateway.metering.tiers import downgraded
-from gateway.metering.usage import merged
+from gateway.metering.usage import counted, merged
 
 # Gaps kept for the histogram, 4 bytes each. Of a longer stream the rest shows in max_gap and stalls only.
 KEPT_GAPS = 4096
@@ -76,6 +76,7 @@ class Meter:
         "_unbooked_s",
         "_usage",
         "_usage_at",
+        "_waits_since",
         "_whole_tool",
         "_window_blocked_s",
         "first_token",
@@ -111,6 +112,7 @@ class Meter:
         self._gaps = array("f")
         self._quick_gaps = self._stalls = 0
         self._longest_gap_s = self._blocked_s = self._window_blocked_s = 0.0
+        self._waits_since: float | None = None
         self._comments = self._pings = self._bad = 0
         self._id: str | None = None
         self._id_changes = 0
@@ -139,8 +141,13 @@ class Meter:
         """A comment or ping: no event, no token."""
         self._comments += 1
 
+    def waits(self, at: float) -> None:
+        """The client takes nothing at the moment; `blocked` follows, with how long it lasted."""
+        self._waits_since = at
+
     def blocked(self, seconds: float) -> None:
         """We waited so long for the client to take what it had been sent."""
+        self._waits_since = None
         self._blocked_s += seconds
         self._unbooked_s += seconds
 
@@ -282,15 +289,17 @@ class Meter:
             return Progress(now - self._t0, prompt_tokens=self._estimates[1])
         chars = self._content + self._reasoning + self._tool
         chars_per_token = self._estimates[0]
-        window_s = now - first - self._window_blocked_s - self._unbooked_s
-        if not self._silence_tells:  # a call that is held back comes after a silence that says nothing
-            window_s = self._last - first - self._window_blocked_s
-        after = chars - (self._first_chars or self._read_chars)
+        if self._waits_since is not None:  # what comes while the client takes nothing is not looked at
+            now = min(now, self._waits_since)
+        # A call that is held back comes after a silence that says nothing.
+        window_s = (now if self._silence_tells else self._last) - first
+        blocked = self._window_blocked_s + self._unbooked_s > BLOCKED_SHARE * window_s
+        after = chars - (self._first_chars if self._reads else self._read_chars)
         return Progress(
             elapsed_s=now - self._t0,
             first_token_s=first - self._t0,
             tokens=chars / chars_per_token,
-            tps=after / chars_per_token / window_s if window_s > MIN_WINDOW_S else None,
+            tps=after / chars_per_token / window_s if window_s > MIN_WINDOW_S and not blocked else None,
             resting=self._summarised or self._whole_tool or self._choices > 1 or self.terminated,
             prompt_tokens=self._estimates[1],
         )
@@ -356,17 +365,7 @@ class Meter:
 
     def _tokens(self, facts: Facts) -> Tokens:
         chars_per_token, prompt = self._estimates
-        usage = self._usage
-        if usage is not None:
-            prompt = usage.input
-        counts = Tokens(
-            input=prompt, cached=usage.cached if usage else None, cache_write=usage.cache_write if usage else None
-        )
-        if facts.output is not None:
-            return replace(counts, output=facts.output, reasoning=facts.reasoning, source="usage")
-        if not facts.all.chars:
-            return replace(counts, source="usage") if usage is not None else Tokens()
-        return replace(counts, output=max(1, round(facts.all.chars / chars_per_token)), source="estimate")
+        return counted(self._usage, (facts.output, facts.reasoning), facts.all.chars, chars_per_token, prompt)
 
     def _speed(self, facts: Facts, tokens: Tokens) -> tuple[Speed, dict[str, float] | None]:
         """The rates, and the provider's clock with our difference to it."""
