@@ -21,12 +21,12 @@ class Client:
         self.reader, self.writer = reader, writer
 
     @classmethod
-    async def ask(cls, gw: Live, **fields: Any) -> "Client":
+    async def ask(cls, gw: Live, headers: str = "", **fields: Any) -> "Client":
         client = cls(*await asyncio.open_connection("127.0.0.1", gw.port))
         body = json.dumps(gw.chat(**fields)).encode()
         head = (
             f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:{gw.port}\r\n"
-            f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+            f"content-type: application/json\r\ncontent-length: {len(body)}\r\n{headers}\r\n"
         )
         client.writer.write(head.encode() + body)
         await client.writer.drain()

@@ -1,14 +1,19 @@
 """`x-gateway-meter: 1`: a stream ends with its record, as a comment before the terminal marker."""
 
+import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from gateway.api.sink import AsgiSink
 from gateway.core.clock import monotonic
 from gateway.core.record import as_json
-from gateway.simulator.faults import Cut, NoDone
+from gateway.core.types import Timeouts
+from gateway.simulator.faults import Cut, NoDone, Silence
+from tests.dispatch.test_client_leaves import Client
 from tests.live import Live, fast, live, run
 
 WANTED = {"x-gateway-meter": "1"}
@@ -82,6 +87,54 @@ def test_a_stream_that_breaks_tells_its_record_before_the_error() -> None:
             assert told == json.loads(json.dumps(as_json(kept)))
             assert (told["outcome"], told["error"]) == ("truncated", "cut")
             assert (told["speed"]["quality"], told["speed"]["output_tps"]) == ("truncated", None)
+
+    run(main())
+
+
+def test_a_stream_that_came_to_no_answer_tells_its_record_before_the_error() -> None:
+    async def main() -> None:
+        limits = Timeouts(connect_s=2, ttft_s=0.3, idle_s=0.3)
+        async with live(fast(faults=(Silence(),)), timeouts=limits, keepalive_after_s=0.1) as gateway:
+            response = await gateway.client.post("/v1/chat/completions", json=gateway.chat(), headers=WANTED)
+            before, told, after = split(response.content)
+            assert before.startswith(b": keep-alive\n\n")
+            assert after.startswith(b'data: {"error":')
+            assert told == json.loads(json.dumps(as_json(await gateway.record(response))))
+            assert (told["outcome"], told["error"]) == ("error", "timeout_ttft")
+
+    run(main())
+
+
+def test_a_stream_that_a_stop_ends_tells_its_record_too() -> None:
+    async def main() -> None:
+        async with live(fast(tps=50, output_tokens=5000)) as gateway:
+            client = await Client.ask(gateway, "x-gateway-meter: 1\r\n")
+            await client.reader.readuntil(b'"content":"')
+        rest = await client.reader.read()
+        client.writer.close()
+        _, told, after = split(rest)
+        assert after.startswith(b'data: {"error":')
+        assert (told["outcome"], told["error"], told["speed"]["output_tps"]) == ("error", "overloaded", None)
+
+    run(main())
+
+
+def test_our_own_time_is_told_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = AsgiSink.start
+
+    async def slow(sink: AsgiSink, status: int, headers: Sequence[tuple[bytes, bytes]]) -> None:
+        await asyncio.sleep(0.05)
+        await starts(sink, status, headers)
+
+    monkeypatch.setattr(AsgiSink, "start", slow)
+
+    async def main() -> None:
+        async with live(fast()) as gateway:
+            _, told, _ = split(await streamed(gateway))
+            assert told["timing"]["overhead_ms"] >= 50
+            record = await gateway.record(await gateway.post())
+            assert record.timing.overhead_ms is not None
+            assert record.timing.overhead_ms >= 50
 
     run(main())
 

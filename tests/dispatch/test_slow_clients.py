@@ -1,11 +1,14 @@
 """Clients that read slowly or not at all: the provider is not blamed, and nothing is held for ever."""
 
 import asyncio
+import json
+import socket
 from typing import Any
 
 import pytest
 
 from gateway.api import peer
+from gateway.core.clock import monotonic
 from gateway.core.types import Timeouts
 from gateway.simulator import Script
 from tests.dispatch.test_client_leaves import Client, everything_given_back, last_record
@@ -82,5 +85,54 @@ def test_a_client_that_reads_nothing_any_more_is_given_up(monkeypatch: pytest.Mo
             await everything_given_back(gw)
             assert last_record(gw).outcome == "cancelled"
             client.leave()
+
+    run(main())
+
+
+async def read_slowly(gw: Live, steps: int) -> None:
+    """Takes a stream at 1 KB/s, a tenth of a second at a time, then the rest as fast as it comes."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    sock.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", gw.port))
+    reader, writer = await asyncio.open_connection(sock=sock, limit=512)
+    body = json.dumps(gw.chat()).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:{gw.port}\r\ncontent-length: {len(body)}\r\n"
+    writer.write(head.encode() + b"content-type: application/json\r\nconnection: close\r\n\r\n" + body)
+    for _ in range(steps):
+        await reader.read(102)
+        await asyncio.sleep(0.1)
+    while await reader.read(1 << 16):
+        pass
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("tps", "tokens", "blocks"), [(100.0, 200, False), (300.0, 900, True)], ids=["what fits on the way", "more"]
+)
+def test_a_client_at_one_kilobyte_a_second_does_not_change_the_speed_of_the_provider(
+    tps: float, tokens: int, blocks: bool
+) -> None:
+    async def main() -> None:
+        async with live(fast(tps=tps, output_tokens=tokens, text="wide")) as gw:
+            if blocks:  # the kernel alone would hold megabytes
+                gw.listening._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+            await asyncio.gather(read_slowly(gw, 35), read_slowly(gw, 35), gw.post())
+            await everything_given_back(gw)
+            store: Any = gw.gateway.services.records
+            records = list(store._records.values())
+            quick = [record for record in records if not record.timing.client_blocked_ms]
+            slow = [record for record in records if record.timing.client_blocked_ms]
+            assert (len(quick), len(slow)) == ((1, 2) if blocks else (3, 0))
+            for record in quick:
+                assert record.speed.quality == "ok"
+                assert record.speed.output_tps == pytest.approx(tps, rel=0.02)
+            for record in slow:
+                assert (record.speed.quality, record.speed.output_tps) == ("client_blocked", None)
+                assert record.timing.ttft_ms < 1000
+            window = gw.gateway.book.window("p0/m", 300, monotonic())
+            assert (window.samples, window.ttft_ms.p50 is not None) == (len(quick), True)
+            assert window.output_tps.p10 == pytest.approx(tps, rel=0.04)
+            assert window.qualities.get("client_blocked", 0) == len(slow)
 
     run(main())
