@@ -52,6 +52,21 @@ def test_a_client_that_pauses_longer_than_the_idle_limit_gets_its_whole_answer()
     run(main())
 
 
+def test_while_a_client_takes_nothing_its_stream_does_not_look_slower() -> None:
+    async def main() -> None:
+        async with live(flood()) as gw:
+            client = await Client.ask(gw)
+            client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            await until_blocked(gw)
+            (watched,) = gw.gateway.book._running["p0/m"].values()
+            soon, later = (watched.meter.progress(monotonic() + s) for s in (0.0, 60.0))
+            client.leave()
+            await everything_given_back(gw)
+            assert soon == later
+
+    run(main())
+
+
 def test_total_ends_a_stream_whose_client_reads_too_slowly_and_charges_nobody() -> None:
     async def main() -> None:
         async with live(flood(), timeouts=Timeouts(connect_s=2, total_s=1.0)) as gw:
