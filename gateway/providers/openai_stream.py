@@ -64,7 +64,8 @@ class StreamReader:
             self._state = read_event
             self._shift(reading, -len(before))  # what looked like a tag was answer
         elif self._opening:
-            self._shift(reading, len(text))
+            # As much as is given back if it turns out to be answer: what is new of the tag, without blanks before it.
+            self._shift(reading, len(self._opening) - len(before))
 
     @staticmethod
     def _shift(reading: Reading, chars: int) -> None:

@@ -59,6 +59,11 @@ def test_what_only_looks_like_the_tag_is_answer_in_the_end(text: str) -> None:
     assert totals(read(*(chunk(content=char) for char in text + "!"))) == (len(text) + 1, 0)
 
 
+@pytest.mark.parametrize("pieces", [(" <", "000"), ("\n\n<t", "d>"), (" ", "<", "div>"), ("  <th", "at", "!")])
+def test_blanks_in_the_piece_that_looks_like_the_tag_are_given_back_too(pieces: tuple[str, ...]) -> None:
+    assert totals(read(*(chunk(content=piece) for piece in pieces))) == (len("".join(pieces)), 0)
+
+
 def test_a_tag_in_mid_answer_is_text() -> None:
     assert totals(read(chunk(content="Use "), chunk(content="<think>"), chunk(content=" tags"))) == (16, 0)
 
